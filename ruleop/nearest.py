@@ -62,6 +62,12 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     return f" (did you mean {found}?)" if found else ""
 
 
+def did_you_mean_quoted(name: str, candidates: Iterable[str]) -> str:
+    """The same with the name in quotes, as messages about rules have names."""
+    found = nearest(name, candidates)
+    return f' (did you mean "{found}"?)' if found else ""
+
+
 def distance(a: str, b: str) -> int:
     """The number of edits between two words."""
     before: list[int] = []

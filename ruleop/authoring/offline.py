@@ -31,7 +31,7 @@ from ruleop.kubernetes.names import (
 )
 from ruleop.kubernetes.schema import UNKNOWN, SchemaFinding, validate
 from ruleop.language.secrets.secret_values import SECRET
-from ruleop.language.templates.yaml.resource_reader import read_resources
+from ruleop.language.templates.resource_reader import read_resources
 from ruleop.nearest import did_you_mean
 from ruleop.planning.model.observed import KindInfo, Kinds, Served
 

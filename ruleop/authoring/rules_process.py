@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 from ruleop.errors import Site
 from ruleop.language.rules import Finding, ProjectErrors, RuleFiles
 from ruleop.language.rules.checking import checked
-from ruleop.language.rules.transfer import SIZE_BYTES, to_bytes
+from ruleop.language.rules.keys.model import SIZE_BYTES, to_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

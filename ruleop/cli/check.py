@@ -20,7 +20,7 @@ from ruleop.cli.program import DONE, NO, UNUSABLE, Command, UsageError, output_o
 from ruleop.cli.terminal import print_lines, print_text
 from ruleop.language.rules import ProjectErrors
 from ruleop.language.rules.check_ids import BY_ID, CHECKS
-from ruleop.language.rules.loading.operator_choices import FILE, Choices, misspelt_variables, read_choices
+from ruleop.language.rules.operator_choices import FILE, Choices, misspelt_variables, read_choices
 from ruleop.nearest import did_you_mean
 
 if TYPE_CHECKING:

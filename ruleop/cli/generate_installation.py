@@ -43,7 +43,7 @@ from ruleop.cli.program import DONE, NO, Command, UsageError
 from ruleop.cli.terminal import print_diagnostics, print_lines, print_notes
 from ruleop.kubernetes.crd import parse_crd
 from ruleop.kubernetes.schema import SchemaError
-from ruleop.language.rules.loading.operator_choices import GENERIC_IMAGE, IMAGE, Choices
+from ruleop.language.rules.operator_choices import GENERIC_IMAGE, IMAGE, Choices
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

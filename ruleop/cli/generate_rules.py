@@ -29,9 +29,9 @@ from ruleop.cli.loading import load_with_sources
 from ruleop.cli.options import Folder, project_options
 from ruleop.cli.program import Command, UsageError
 from ruleop.cli.terminal import print_notes
-from ruleop.language.rules.findings import did_you_mean_quoted
-from ruleop.language.rules.keys.json_schema import watches_schema
-from ruleop.language.rules.loading.operator_choices import NAMESPACE, choices_schema
+from ruleop.language.rules.keys.watches_yaml import watches_schema
+from ruleop.language.rules.operator_choices import NAMESPACE, choices_schema
+from ruleop.nearest import did_you_mean_quoted
 from ruleop.printable import json_document, printable_lines
 
 

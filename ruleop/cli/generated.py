@@ -20,9 +20,8 @@ from ruleop.cli.options import Folder
 from ruleop.cli.program import DONE, NO, F, UsageError
 from ruleop.cli.terminal import print_lines, print_text
 from ruleop.files import read_regular, why_unreadable
-from ruleop.language.rules import ProjectErrors
-from ruleop.language.rules.loading import operator_choices
-from ruleop.language.rules.loading.operator_choices import Choices, Rules, read_choices
+from ruleop.language.rules import ProjectErrors, operator_choices
+from ruleop.language.rules.operator_choices import Choices, Rules, read_choices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -16,7 +16,7 @@ from ruleop.errors import Site
 from ruleop.files import read_named, read_stream, why_unreadable
 from ruleop.language.rules import ProjectErrors
 from ruleop.language.rules.checking import checked
-from ruleop.language.rules.loading.operator_choices import read_choices
+from ruleop.language.rules.operator_choices import read_choices
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

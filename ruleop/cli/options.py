@@ -74,7 +74,7 @@ def operator_name(folder: str, given: str) -> str:
     if given:
         return given
     # An operator in a cluster has no such file: the manifests that are generated from it give the name.
-    from ruleop.language.rules.loading.operator_choices import read_choices  # noqa: PLC0415
+    from ruleop.language.rules.operator_choices import read_choices  # noqa: PLC0415
 
     return read_choices(Path(folder)).name
 

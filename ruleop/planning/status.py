@@ -22,7 +22,7 @@ from ruleop.kubernetes.merge import (
     with_integers,
     without_nulls,
 )
-from ruleop.language.definitions.status_limits import CONDITIONS, allows_all, refusal, refused_field
+from ruleop.language.status_limits import CONDITIONS, allows_all, refusal, refused_field
 from ruleop.language.templates import Omit, TextTemplate, Waiting
 from ruleop.language.templates.values.cost import METER, Exhausted, bytes_of
 from ruleop.planning.child.pruning import held_in_words

@@ -14,10 +14,9 @@ from ruleop.errors import RenderError, Site
 from ruleop.language.rules import Findings
 from ruleop.language.templates import FUNCTION_NAMES, Waiting, view
 from ruleop.language.templates.compile import Library
+from ruleop.language.templates.declarations import FUNCTIONS, KINDS, declared_kinds
 from ruleop.language.templates.filters.registry import FILTERS, TESTS
-from ruleop.language.templates.functions import FUNCTIONS
-from ruleop.language.templates.values.declared_kinds import KINDS, declared_kinds
-from ruleop.language.templates.values.methods import METHODS
+from ruleop.language.templates.values.operators import METHODS
 
 LIBRARY = Library({})
 ARGUMENTS = {

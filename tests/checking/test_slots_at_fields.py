@@ -3,7 +3,7 @@
 import pytest
 
 from ruleop.language.rules.checking import build_with_sources
-from ruleop.language.rules.facts.possible_bodies import possible_in
+from ruleop.language.rules.scopes import possible_in
 from ruleop.language.templates.bodies.body import Printed
 from tests.definitions import definition
 from tests.rules.projects import watch

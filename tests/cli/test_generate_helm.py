@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.language.rules.loading.operator_choices import GENERIC_IMAGE
+from ruleop.language.rules.operator_choices import GENERIC_IMAGE
 from tests.cli.generated_project import CHOICES, WATCHES, project
 
 __all__ = ["project"]

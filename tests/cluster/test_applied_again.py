@@ -11,7 +11,7 @@ from ruleop.authoring.generate.crds import installed_crds
 from ruleop.authoring.generate.manifests import installation
 from ruleop.kubernetes.kinds import Object
 from ruleop.language.rules.checking import load_with_sources
-from ruleop.language.rules.loading.operator_choices import Choices
+from ruleop.language.rules.operator_choices import Choices
 from tests.cluster.test_chart_and_manifests import CHOICES, PROJECTS
 from tests.docs.messages import ROOT
 

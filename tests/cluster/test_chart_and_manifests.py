@@ -19,7 +19,7 @@ from ruleop.authoring.generate.operator_roles import operator_roles, role_object
 from ruleop.kubernetes.kinds import Object
 from ruleop.language.rules.checking import load_with_sources
 from ruleop.language.rules.loading import Loaded
-from ruleop.language.rules.loading.operator_choices import Choices
+from ruleop.language.rules.operator_choices import Choices
 from tests.docs.messages import ROOT
 from tests.folders import write_files
 

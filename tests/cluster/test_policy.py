@@ -18,7 +18,7 @@ from ruleop.authoring.generate.crds import installed_crds
 from ruleop.authoring.generate.policies import policies, policy_objects
 from ruleop.language.rules.checking import build_with_sources, load_with_sources
 from ruleop.language.rules.loading import Loaded
-from ruleop.language.rules.loading.operator_choices import Choices
+from ruleop.language.rules.operator_choices import Choices
 from tests.cluster.server import Client, RefusedError
 from tests.docs.messages import ROOT
 from tests.exploration import examples

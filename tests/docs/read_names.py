@@ -9,7 +9,7 @@ from ruleop.language.rules.checking import build_with_sources
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.language.rules.facts.scopes import RulePart, ScopeView
+    from ruleop.language.rules.scopes import RulePart, ScopeView
 
 WATCH: Final = """\
 - group: example.com

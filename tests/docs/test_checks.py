@@ -12,7 +12,7 @@ from ruleop.authoring.offline import documents_in
 from ruleop.language.rules import ProjectErrors
 from ruleop.language.rules.check_ids import CHECKS, id_of
 from ruleop.language.rules.checking import load_with_sources
-from ruleop.language.rules.loading.operator_choices import Choices
+from ruleop.language.rules.operator_choices import Choices
 from tests.definitions import definition
 from tests.docs.examples import Example, examples
 from tests.docs.messages import ROOT

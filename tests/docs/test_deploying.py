@@ -13,7 +13,7 @@ from ruleop.authoring.generate.chart_files import chart_files
 from ruleop.authoring.generate.crds import installed_crds
 from ruleop.cli.program import program
 from ruleop.language.rules.checking import load_with_sources
-from ruleop.language.rules.loading.operator_choices import Choices
+from ruleop.language.rules.operator_choices import Choices
 from tests.docs.messages import ROOT
 from tests.docs.reader import ELSEWHERE, REGISTRY, blocks
 from tests.folders import write_files

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ruleop.authoring.generate.chart_files import chart_files
 from ruleop.authoring.generate.crds import installed_crds
-from ruleop.language.rules.loading.operator_choices import Choices
+from ruleop.language.rules.operator_choices import Choices
 from tests.generate.projects import CONFIG, REQUIRED, WATCHES, project
 
 DEFAULTS = Choices()

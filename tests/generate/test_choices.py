@@ -13,7 +13,7 @@ import yaml
 from ruleop.cli.run import command
 from ruleop.language.rules import ProjectErrors
 from ruleop.language.rules.checking import build_with_sources
-from ruleop.language.rules.loading.operator_choices import (
+from ruleop.language.rules.operator_choices import (
     _KEYS_OF_VARIABLES,
     Choices,
     choices_schema,

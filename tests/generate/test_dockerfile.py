@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ruleop.authoring.generate.manifests import image_files
-from ruleop.language.rules.loading.operator_choices import About, Choices
+from ruleop.language.rules.operator_choices import About, Choices
 
 PATHS = ["watches.yaml", "templates/a.yaml", "templates/b/c.yaml", "crds/a.yaml", "rules/more rules.yaml"]
 

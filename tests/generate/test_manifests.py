@@ -13,7 +13,7 @@ from ruleop.kubernetes.kinds import Object
 from ruleop.kubernetes.names import lease_name
 from ruleop.kubernetes.permissions import READ
 from ruleop.language.rules import ProjectErrors
-from ruleop.language.rules.loading.operator_choices import Choices
+from ruleop.language.rules.operator_choices import Choices
 from ruleop.operator.manager.parts import Options
 from tests.docs.messages import ROOT
 from tests.generate.projects import REQUIRED, WATCHES, project

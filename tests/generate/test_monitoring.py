@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from ruleop.authoring.generate.monitoring import ALERTS, dashboard
 from ruleop.cli.program import program
-from ruleop.language.rules.loading.operator_choices import Choices
+from ruleop.language.rules.operator_choices import Choices
 from tests.docs.messages import ROOT
 from tests.docs.metrics import declared
 

@@ -20,7 +20,7 @@ from ruleop.authoring.generate.operator_roles import (
 )
 from ruleop.language.rules import Findings, ProjectErrors
 from ruleop.language.rules.checking import build_with_sources, load_with_sources
-from ruleop.language.rules.loading.operator_choices import Choices
+from ruleop.language.rules.operator_choices import Choices
 from tests.definitions import definition
 from tests.rules.projects import watch
 

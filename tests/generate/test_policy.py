@@ -21,7 +21,7 @@ from ruleop.kubernetes.cel.cel_types import type_of_schema
 from ruleop.kubernetes.cel.values import Budget, to_value
 from ruleop.language.rules.checking import build_with_sources
 from ruleop.language.rules.loading import Loaded
-from ruleop.language.rules.loading.operator_choices import Choices
+from ruleop.language.rules.operator_choices import Choices
 from tests.exploration import examples
 from tests.generate.policy_rules import CRD, METADATA, RULES, SHARED, SPEC, SPECS, project, verdict, widget
 

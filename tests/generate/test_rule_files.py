@@ -16,7 +16,7 @@ from ruleop.authoring.generate.manifests import (
     rule_files,
 )
 from ruleop.language.rules import ProjectErrors
-from ruleop.language.rules.loading.operator_choices import Choices
+from ruleop.language.rules.operator_choices import Choices
 from tests.generate.projects import project
 
 KIB = 1024

@@ -13,7 +13,7 @@ import ruleop
 from ruleop.errors import RenderError
 from ruleop.language.templates.filters.registry import FILTERS, TESTS
 from ruleop.language.templates.values.cost import BEFORE, DEEP, METER, NOT_GIVEN_BACK, PASS_BYTES, ROWS, Account
-from ruleop.language.templates.values.methods import METHODS
+from ruleop.language.templates.values.operators import METHODS
 from ruleop.planning import plan
 from tests.limits.shapes import EACH, of_each, texts
 from tests.planning.harness import Harness

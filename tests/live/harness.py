@@ -18,7 +18,7 @@ from structlog.testing import capture_logs
 from ruleop.cli.program import program
 from ruleop.kubernetes.kinds import Object
 from ruleop.language.rules.checking import load_project
-from ruleop.language.rules.loading.operator_choices import read_choices
+from ruleop.language.rules.operator_choices import read_choices
 from ruleop.localcluster import LocalCluster
 from ruleop.localcluster.http.message import Request
 from ruleop.operator.manager.manager import Manager

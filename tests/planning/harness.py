@@ -24,7 +24,7 @@ from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
 from ruleop.kubernetes.merge import create_fields, three_way
 from ruleop.language.rules import Observe, Project, Rule
 from ruleop.language.rules.checking import build_with_sources
-from ruleop.language.rules.transfer import from_bytes, to_bytes
+from ruleop.language.rules.keys.model import from_bytes, to_bytes
 from ruleop.localcluster.objects.server_side_apply import ApplyConflictError, Tracking, ignored_fields, track_update
 from ruleop.localcluster.objects.server_side_apply import apply as apply_managed
 from ruleop.planning import (
@@ -463,9 +463,8 @@ def repr_of(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [repr_of(item) for item in value]
     if hasattr(value, "__dataclass_fields__"):
-        return {name: repr_of(getattr(value, name)) for name in value.__dataclass_fields__} | {
-            "is": type(value).__name__
-        }
+        compared = [name for name, each in value.__dataclass_fields__.items() if each.compare]
+        return {name: repr_of(getattr(value, name)) for name in compared} | {"is": type(value).__name__}
     return value if value is None or isinstance(value, (str, int, float, bool)) else repr(value)
 
 

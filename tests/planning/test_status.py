@@ -15,7 +15,7 @@ from ruleop.authoring.report.view_text import plan_lines
 from ruleop.authoring.report.views import view_of_plan
 from ruleop.kubernetes.merge import same
 from ruleop.kubernetes.schema.validation import validate
-from ruleop.language.definitions import status_limits
+from ruleop.language import status_limits
 from ruleop.planning import Failed, Failure, KindInfo, Served
 from ruleop.planning import status as module
 from ruleop.planning.model.marks import PAUSED, RECONCILE_PERIOD

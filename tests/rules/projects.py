@@ -11,8 +11,8 @@ import pytest
 
 from ruleop.language.rules import Project, ProjectErrors, Rule, RuleFiles
 from ruleop.language.rules.checking import build_project
+from ruleop.language.rules.keys.model import from_bytes, to_bytes
 from ruleop.language.rules.loading import build_unchecked
-from ruleop.language.rules.transfer import from_bytes, to_bytes
 from tests.definitions import definition
 
 if TYPE_CHECKING:

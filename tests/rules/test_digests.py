@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from ruleop.language.rules.checking import build_project
-from ruleop.language.rules.loading.loader import _content
+from ruleop.language.rules.loading import _content
 from tests.rules.projects import SERVICE
 
 WATCHES = """\

@@ -10,7 +10,7 @@ from ruleop.kubernetes.kinds import SERVER_METADATA
 from ruleop.language.rules import ProjectErrors
 from ruleop.language.rules.keys.tables import keys
 from ruleop.language.rules.keys.watches_yaml import TABLES, ChildTable, WatchTable
-from ruleop.language.templates.bodies.kinds import COMPUTED
+from ruleop.language.templates.bodies.documents import COMPUTED
 from ruleop.nearest import nearest
 from tests.definitions import definition
 from tests.exploration import examples

@@ -7,7 +7,7 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ruleop.language.rules.facts.order import topological
+from ruleop.language.rules.order import topological
 from tests.exploration import examples
 from tests.rules.projects import Row, rows, rule, said, table, watch
 

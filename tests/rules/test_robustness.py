@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ruleop.language.rules import ProjectErrors
-from ruleop.language.rules.keys.json_schema import watches_schema
+from ruleop.language.rules.keys.watches_yaml import watches_schema
 from ruleop.language.templates import read_yaml
 from tests.exploration import examples
 from tests.rules.projects import CRD, SERVICE, load

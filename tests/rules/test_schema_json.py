@@ -8,9 +8,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from ruleop.language.rules.keys.json_schema import watches_schema
 from ruleop.language.rules.keys.tables import keys
-from ruleop.language.rules.keys.watches_yaml import TABLES, ChildTable
+from ruleop.language.rules.keys.watches_yaml import TABLES, ChildTable, watches_schema
 from ruleop.language.templates import read_yaml
 from tests.rules import (
     test_definitions,

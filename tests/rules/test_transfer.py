@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from ruleop.language.rules import ProjectErrors
-from ruleop.language.rules.transfer import from_bytes, to_bytes
+from ruleop.language.rules.keys.model import from_bytes, to_bytes
 from tests.rules.projects import load, watch
 
 CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"

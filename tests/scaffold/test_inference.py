@@ -15,8 +15,8 @@ from ruleop.authoring.scaffold.yaml_layout import rules_text
 from ruleop.kubernetes.crd.structural import default, prune
 from ruleop.kubernetes.crd_checks import check_crd
 from ruleop.kubernetes.schema.validation import validate
-from ruleop.language.definitions.api_types import INT_OR_STRING, api_type
-from ruleop.language.rules.keys.schema_fields import with_empty_default
+from ruleop.language.rules.keys.schema_keys import with_empty_default
+from ruleop.language.rules.keys.simple_schema import INT_OR_STRING, api_type
 from tests.checking.random_schemas import definition_of
 from tests.definitions import crd, version
 from tests.schema.chance import NAMES as CHANCES

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ruleop.kubernetes.schema.validation import validate
-from ruleop.language.definitions.simple_schema import (
+from ruleop.language.rules.keys.simple_schema import (
     BASIC,
     SchemaField,
     SimpleSchemaError,

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ruleop.errors import Cause
-from ruleop.language.secrets.error_redaction import redacted
+from ruleop.language.secrets.secrecy import redacted
 from ruleop.operator.wire.client.server_errors import ApiError, Problem, response_error
 
 WRITES = ["create", "update", "patch", "delete"]

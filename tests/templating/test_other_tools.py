@@ -8,7 +8,7 @@ import pytest
 
 from ruleop.language.templates import RuleErrors
 from ruleop.language.templates.compile import Library
-from ruleop.language.templates.compile.other_tools import (
+from ruleop.language.templates.compile.hints import (
     ALONE,
     FILTERS,
     FUNCTIONS,

@@ -12,10 +12,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ruleop.language.templates import read_yaml
-from ruleop.language.templates.yaml import resource_reader
-from ruleop.language.templates.yaml.resource_reader import read_resources
-from ruleop.language.templates.yaml.yaml_reader import MAX_DEPTH
+from ruleop.language.templates import read_yaml, resource_reader
+from ruleop.language.templates.resource_reader import read_resources
+from ruleop.language.templates.yaml_reader import MAX_DEPTH
 from tests.templating.rendering import data_of, mistakes_of
 from tests.templating.test_yaml_writer import JSON
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ruleop.language.templates.bodies.kinds import COMPUTED
+from ruleop.language.templates.bodies.documents import COMPUTED
 from tests.templating.rendering import library
 
 FIXED = """\

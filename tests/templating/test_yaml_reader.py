@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ruleop.errors import Site
 from ruleop.language.templates import NotJson, read_yaml, resolve_scalar
-from ruleop.language.templates.yaml.yaml_reader import MAX_DEPTH
+from ruleop.language.templates.yaml_reader import MAX_DEPTH
 from tests.exploration import examples
 from tests.templating.hostile import HOSTILE
 from tests.templating.rendering import data_of, mistakes_of
@@ -185,8 +185,3 @@ def test_any_json_document_is_read_as_itself(value):
     assert same(found, value)
     (found,) = read(json.dumps(value, indent=2))
     assert same(found, value)
-
-
-def test_reading_stops_after_the_first_document_beyond_the_limit():
-    documents, mistakes = read_yaml("a: 1\n---\n" * 100, "file", most=5)
-    assert (len(documents), mistakes) == (6, [])

@@ -26,9 +26,8 @@ from ruleop.errors import Site
 from ruleop.kubernetes.builtin.builtin_types import typed_schema
 from ruleop.kubernetes.crd import definition_of
 from ruleop.language.rules import Findings, ProjectErrors
-from ruleop.language.rules.check_ids import id_of
+from ruleop.language.rules.check_ids import id_of, refusal
 from ruleop.language.rules.checking import checked
-from ruleop.language.rules.checks.allowed_checks import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.crd import declares, definition_of
 from ruleop.kubernetes.kinds import GroupKind
-from ruleop.language.rules.facts.possible_bodies import possible_in
-from ruleop.language.rules.facts.scopes import written
-from ruleop.language.rules.facts.secret_reads import secret_ids
+from ruleop.language.rules.scopes import possible_in, written
+from ruleop.language.rules.secret_reads import secret_ids
 from ruleop.language.secrets.secret_values import CHECKSUMS, DATA_FIELDS, SECRET, is_secret_field
 from ruleop.language.templates import SECRET_FUNCTIONS, syntax
 from ruleop.language.templates.bodies.body import Body, BodyField, Printed
@@ -34,8 +33,8 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.crd import CustomResourceDefinition
     from ruleop.kubernetes.schema import Schema
     from ruleop.language.rules import Findings
-    from ruleop.language.rules.facts.scopes import RulePart
     from ruleop.language.rules.loading import Loaded, Watch
+    from ruleop.language.rules.scopes import RulePart
     from ruleop.language.templates import SlotPlace, YamlNode
     from ruleop.language.templates.bodies.body import Body, BodyField, FieldPath
 

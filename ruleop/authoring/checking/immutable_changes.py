@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from ruleop.authoring.checking.dataflow import Path, Sources
     from ruleop.kubernetes.kinds import Kind
     from ruleop.language.rules import Findings
-    from ruleop.language.rules.facts.scopes import RulePart
     from ruleop.language.rules.keys.parsed import ChildDraft
+    from ruleop.language.rules.scopes import RulePart
     from ruleop.language.templates import SlotPlace
     from ruleop.language.templates.bodies.body import BodyField, FieldPath
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ruleop.kubernetes.builtin.builtin_types import served_resources
-from ruleop.language.rules.checks.owned_lists import first_mistake, shape_of
+from ruleop.language.rules.checks.child_bodies import first_mistake, shape_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -34,13 +34,13 @@ from ruleop.kubernetes.crd import parse_crd
 from ruleop.kubernetes.crd_checks import check_crd, without_consequences
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.kubernetes.schema import SchemaError
-from ruleop.language.definitions.api_types import api_type, named_type, structural
-from ruleop.language.definitions.status_limits import WRITTEN
 from ruleop.language.rules import Findings, ProjectErrors
 from ruleop.language.rules.checks.crd_files import site_at
 from ruleop.language.rules.keys.definitions import Definition, read_definition
+from ruleop.language.rules.keys.simple_schema import api_type, named_type, structural
+from ruleop.language.status_limits import WRITTEN
 from ruleop.language.templates.bodies.body import BodyEntry, BodyMembers, BodySpread, Items
-from ruleop.language.templates.yaml.resource_reader import read_resources
+from ruleop.language.templates.resource_reader import read_resources
 from ruleop.messages import format_path
 
 if TYPE_CHECKING:

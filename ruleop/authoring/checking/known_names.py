@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ruleop.authoring.checking.dataflow import Sources
     from ruleop.kubernetes.kinds import JSON
-    from ruleop.language.rules.facts.scopes import RulePart
+    from ruleop.language.rules.scopes import RulePart
     from ruleop.language.templates import YamlNode
     from ruleop.language.templates.bodies.body import Body, BodyField, FieldPath, Printed
 

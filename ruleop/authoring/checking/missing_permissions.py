@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import Object
     from ruleop.language.rules import Findings
     from ruleop.language.rules.loading import Loaded
-    from ruleop.language.rules.loading.operator_choices import Choices
+    from ruleop.language.rules.operator_choices import Choices
 
 
 ANYWHERE: Final = None

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from ruleop.errors import Site
     from ruleop.kubernetes.kinds import Kind
     from ruleop.language.rules import PolicyRule, Project, Rule
-    from ruleop.language.rules.facts.scopes import RulePart
-    from ruleop.language.rules.loading.operator_choices import Choices
+    from ruleop.language.rules.operator_choices import Choices
+    from ruleop.language.rules.scopes import RulePart
     from ruleop.language.templates import StringTemplate
     from ruleop.language.templates.bodies.body import Body
     from ruleop.planning.model.observed import KindInfo, Kinds

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ruleop.authoring.checking.dataflow import IsSource, Path, Sources
     from ruleop.kubernetes.kinds import GroupKind, Kind
     from ruleop.language.rules import Findings
-    from ruleop.language.rules.facts.scopes import RulePart
+    from ruleop.language.rules.scopes import RulePart
     from ruleop.language.templates import syntax
     from ruleop.language.templates.bodies.body import BodyField, FieldPath
 

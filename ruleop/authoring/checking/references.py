@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from ruleop.authoring.checking.known_names import KnownName, KnownNames
     from ruleop.errors import Site
     from ruleop.language.rules import Findings
-    from ruleop.language.rules.facts.scopes import RulePart
     from ruleop.language.rules.keys.parsed import ChildDraft
+    from ruleop.language.rules.scopes import RulePart
     from ruleop.language.templates.bodies.body import Body, BodyField, FieldPath
 
 

@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.schema import Shape
     from ruleop.kubernetes.validation import FieldError
     from ruleop.language.rules import Child, Findings, Project, Rule
-    from ruleop.language.rules.facts.scopes import RulePart
     from ruleop.language.rules.loading import Loaded
+    from ruleop.language.rules.scopes import RulePart
     from ruleop.language.templates.bodies.body import Body, FieldPath, Node, Printed
     from ruleop.planning import Plan
 

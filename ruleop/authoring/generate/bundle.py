@@ -22,7 +22,7 @@ from ruleop.authoring.scaffold import rules_text
 from ruleop.errors import Site
 from ruleop.files import read_inside, why_unreadable
 from ruleop.language.rules import ProjectErrors
-from ruleop.language.rules.loading.operator_choices import FILE
+from ruleop.language.rules.operator_choices import FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import JSON, Object
     from ruleop.language.rules import Rule
     from ruleop.language.rules.loading import Loaded
-    from ruleop.language.rules.loading.operator_choices import Choices
+    from ruleop.language.rules.operator_choices import Choices
 
 
 # -- artifact hub ------------------------------------------------------------------------------------------------------

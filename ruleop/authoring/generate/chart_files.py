@@ -21,7 +21,7 @@ from ruleop.authoring.generate.operator_roles import operator_roles, rule_of
 from ruleop.authoring.generate.policies import policies
 from ruleop.authoring.scaffold import Noted, rules_text
 from ruleop.kubernetes.names import LABEL, MOST_OF_NAME
-from ruleop.language.rules.loading.operator_choices import NAMESPACE, RULES_IMAGE, settings
+from ruleop.language.rules.operator_choices import NAMESPACE, RULES_IMAGE, settings
 from ruleop.printable import json_document
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ruleop.authoring.checking.needed_permissions import Permission
     from ruleop.kubernetes.kinds import JSON, Object
     from ruleop.language.rules.loading import Loaded
-    from ruleop.language.rules.loading.operator_choices import Choices
+    from ruleop.language.rules.operator_choices import Choices
 
 
 _HEADER: Final = f"{MARK} helm` from the rules and ruleop.yaml: change them there.\n"

@@ -13,8 +13,8 @@ from ruleop.authoring.scaffold import rules_text
 from ruleop.kubernetes.crd import parse_crd
 from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.schema import SchemaError
-from ruleop.language.definitions.status_limits import limits_of
-from ruleop.language.templates.yaml.resource_reader import read_resources
+from ruleop.language.status_limits import limits_of
+from ruleop.language.templates.resource_reader import read_resources
 from ruleop.messages import format_path
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from ruleop.authoring.checking.object_names import NAME, NAMESPACE, text_of
 from ruleop.authoring.report import digraph, quoted
 from ruleop.kubernetes.kinds import NAMESPACE_KIND
 from ruleop.language.rules import ItemEnd, Patched
-from ruleop.language.rules.facts.order import ids_read, topological
-from ruleop.language.rules.facts.possible_bodies import possible_in
+from ruleop.language.rules.order import ids_read, topological
+from ruleop.language.rules.scopes import possible_in
 from ruleop.language.templates import Tree
 from ruleop.messages import shortened
 from ruleop.printable import printable, printable_lines

@@ -19,10 +19,10 @@ from ruleop.authoring.generate.graph import kinds_of, written_names
 from ruleop.authoring.scaffold import instance, rules_text
 from ruleop.kubernetes.crd import parse_crd
 from ruleop.kubernetes.kinds import Kind
-from ruleop.language.definitions.simple_schema import IMMUTABLE_RULE
 from ruleop.language.rules import Findings, ItemEnd, Patched
+from ruleop.language.rules.keys.simple_schema import IMMUTABLE_RULE
 from ruleop.language.templates import syntax
-from ruleop.language.templates.yaml.resource_reader import read_resources
+from ruleop.language.templates.resource_reader import read_resources
 from ruleop.planning.model.marks import SKIP_FINALIZE, SWITCHES
 from ruleop.printable import printable
 

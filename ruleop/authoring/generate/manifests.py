@@ -17,14 +17,14 @@ from ruleop.authoring.generate.policies import policies, policy_objects
 from ruleop.authoring.scaffold import rules_text
 from ruleop.errors import Site
 from ruleop.language.rules import Findings, ProjectErrors
-from ruleop.language.rules.loading.operator_choices import FILE, settings
+from ruleop.language.rules.operator_choices import FILE, settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ruleop.kubernetes.kinds import JSON, Object
     from ruleop.language.rules.loading import Loaded
-    from ruleop.language.rules.loading.operator_choices import Choices
+    from ruleop.language.rules.operator_choices import Choices
 
 
 # -- the operator ------------------------------------------------------------------------------------------------------

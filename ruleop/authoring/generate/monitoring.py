@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ruleop.kubernetes.kinds import JSON, Object
-    from ruleop.language.rules.loading.operator_choices import Choices
+    from ruleop.language.rules.operator_choices import Choices
 
 
 # -- dashboard ---------------------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ruleop.language.rules import Rule
     from ruleop.language.rules.keys.model import Validation
     from ruleop.language.rules.loading import Loaded, Watch
-    from ruleop.language.rules.loading.operator_choices import Choices
+    from ruleop.language.rules.operator_choices import Choices
 
 
 # -- rules in CEL ------------------------------------------------------------------------------------------------------

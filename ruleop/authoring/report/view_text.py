@@ -26,7 +26,7 @@ from ruleop.authoring.report.spans import (
     wrapped,
 )
 from ruleop.authoring.report.tree import tree_lines, view_row
-from ruleop.language.definitions.status_limits import unwritten
+from ruleop.language.status_limits import unwritten
 from ruleop.messages import shortened
 from ruleop.planning.changes import Verb, differences, flow, reason_for, verb_of
 from ruleop.planning.model.actions import Action, AddFinalizer, FinalizerAction, ServerSideApply, distinct

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Final
 from ruleop.authoring.ruletests.format import CaseTable, StepTable
 from ruleop.errors import RuleopError, Site
 from ruleop.files import read_inside, read_regular, why_unreadable
-from ruleop.language.rules.findings import Findings, did_you_mean_quoted
+from ruleop.language.rules import Findings
 from ruleop.language.rules.keys.tables import TableOf
 from ruleop.language.rules.keys.value_types import FileReading, wrong_type
 from ruleop.language.templates import read_yaml
 from ruleop.language.templates.compile import Library
 from ruleop.language.templates.values.data import scalar_text
-from ruleop.language.templates.yaml.anchors import Anchors
-from ruleop.language.templates.yaml.yaml_reader import MAX_DEPTH
+from ruleop.language.templates.yaml_reader import MAX_DEPTH, Anchors
+from ruleop.nearest import did_you_mean_quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -189,7 +189,7 @@ def parse_file(path: Path, name: str, text: str) -> TestFile:
     findings = Findings({name: text})
     documents, mistakes = read_yaml(text, name, anchors=Anchors(max_depth=MAX_DEPTH))
     findings.take(mistakes, "yaml")
-    reading = FileReading(Library({}), {}, findings)
+    reading = FileReading(Library({}), findings)
     cases: list[Case] = []
     for document in documents:
         if not isinstance(document.value, list):

@@ -24,7 +24,7 @@ from ruleop.authoring.ruletests.state import After, Error, Provenance, described
 from ruleop.errors import RuleopError
 from ruleop.files import read_inside
 from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
-from ruleop.language.templates.yaml.resource_reader import read_resources
+from ruleop.language.templates.resource_reader import read_resources
 from ruleop.localcluster.api.faulty import Effect, Fault
 from ruleop.localcluster.kinds import open_kind
 from ruleop.localcluster.status_errors import Rejected
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ruleop.errors import Site
     from ruleop.language.rules import Project, Rule
     from ruleop.language.secrets.masks import Masks
-    from ruleop.language.templates.field_sites import FieldPath
+    from ruleop.language.templates.tree.state import FieldPath
     from ruleop.localcluster.object_store import Resource, Stored, StoreEvent
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from ruleop.errors import Site
     from ruleop.language.rules import Project, Rule
-    from ruleop.language.templates.field_sites import FieldPath
+    from ruleop.language.templates.tree.state import FieldPath
     from ruleop.planning import Problem
 
 

@@ -22,7 +22,7 @@ from ruleop.authoring.ruletests.results import case_json, failure_lines, mistake
 from ruleop.authoring.ruletests.runner import Projects, Runner, Snapshots
 from ruleop.errors import RuleopError, Site
 from ruleop.language.rules import ProjectErrors
-from ruleop.language.rules.loading.operator_choices import read_choices
+from ruleop.language.rules.operator_choices import read_choices
 from ruleop.printable import printable
 
 if TYPE_CHECKING:

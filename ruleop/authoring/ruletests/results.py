@@ -15,7 +15,7 @@ from ruleop.kubernetes.schema import UNKNOWN, Shape
 from ruleop.language.secrets.masks import Masks, without_data
 from ruleop.language.secrets.secret_values import is_secret, known_values
 from ruleop.language.templates import yaml_text
-from ruleop.language.templates.field_sites import FieldPath, ItemStep
+from ruleop.language.templates.tree.state import FieldPath, ItemStep
 from ruleop.nearest import nearest
 from ruleop.planning.changes import NOTHING, Value, flow
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import JSON, Object
     from ruleop.language.rules import Finding
     from ruleop.language.templates import YamlNode
-    from ruleop.language.templates.field_sites import FieldPath
+    from ruleop.language.templates.tree.state import FieldPath
 
 
 # -- comparison --------------------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ from ruleop.kubernetes.schema import FORMATS, unknown_to_shape
 from ruleop.language.rules import ProjectErrors
 from ruleop.language.rules.checking import load_with_sources
 from ruleop.language.templates import YamlNode, yaml_document
-from ruleop.language.templates.yaml.resource_reader import read_resources
+from ruleop.language.templates.resource_reader import read_resources
 from ruleop.localcluster.timestamps import seconds_of
 from ruleop.nearest import did_you_mean
 

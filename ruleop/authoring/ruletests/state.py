@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ruleop.errors import RuleopError, Site
 from ruleop.kubernetes.kinds import Kind, ObjectKey
 from ruleop.language.secrets.masks import NO_MASKS, Masks
-from ruleop.language.templates.field_sites import FieldPath, Walk
+from ruleop.language.templates.tree.state import FieldPath, Walk
 from ruleop.planning.child.existing import read_record
 from ruleop.planning.model.actions import State
 from ruleop.planning.model.managers import managers_on
@@ -17,7 +17,6 @@ from ruleop.planning.model.marks import PART_OF, Owner, claim_on
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from ruleop.errors import Site
     from ruleop.kubernetes.kinds import JSON, Object
     from ruleop.language.rules import Rule
     from ruleop.language.templates import TextTemplate, Tree

@@ -23,7 +23,7 @@ from ruleop.kubernetes.crd import default, parse_crd, schema_at
 from ruleop.kubernetes.kinds import LAST_APPLIED, SERVER_METADATA, Kind
 from ruleop.kubernetes.names import MAX_LABEL, is_subdomain
 from ruleop.kubernetes.schema import SchemaError, validate
-from ruleop.language.definitions.status_limits import CONDITIONS, OWN_CONDITIONS, WRITTEN, limits_of
+from ruleop.language.status_limits import CONDITIONS, OWN_CONDITIONS, WRITTEN, limits_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator

@@ -27,9 +27,8 @@ from ruleop.authoring.scaffold.manifests.plain_credentials import is_secret_name
 from ruleop.authoring.scaffold.naming import free, pascal, singular
 from ruleop.kubernetes.crd_checks import SCHEMA_TYPES
 from ruleop.kubernetes.schema import validate
-from ruleop.language.definitions.api_types import INT_OR_STRING, api_type
-from ruleop.language.definitions.simple_schema import BASIC, OF_TYPE
-from ruleop.language.rules.keys.schema_fields import with_empty_default
+from ruleop.language.rules.keys.schema_keys import with_empty_default
+from ruleop.language.rules.keys.simple_schema import BASIC, INT_OR_STRING, OF_TYPE, api_type
 
 if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import JSON

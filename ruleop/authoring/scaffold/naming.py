@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from ruleop.errors import RuleopError
-from ruleop.language.rules.loading import RESERVED_NAMES
+from ruleop.language.rules.scopes import RESERVED
 from ruleop.language.templates import JINJA_NAMES
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _UPPER: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _OTHER: Final = re.compile(r"[^a-z0-9]+", re.ASCII)
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-_TAKEN: Final = RESERVED_NAMES | JINJA_NAMES
+_TAKEN: Final = RESERVED | JINJA_NAMES
 
 
 def words(text: str) -> list[str]:

@@ -14,7 +14,7 @@ from ruleop.authoring.scaffold.yaml_layout import Noted, WrittenExpr, WrittenTex
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.crd import schema_at
 from ruleop.kubernetes.names import MOST_OF_NAME
-from ruleop.language.rules.loading import operator_choices
+from ruleop.language.rules import operator_choices
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence

@@ -7,8 +7,8 @@ import importlib.resources
 from typing import TYPE_CHECKING, Final
 
 from ruleop import __version__
-from ruleop.language.definitions.definition import plural
 from ruleop.language.rules.keys import watches_yaml as language
+from ruleop.language.rules.keys.definitions import plural
 from ruleop.language.rules.keys.schema_keys import SchemaTable
 from ruleop.language.rules.keys.tables import keys
 from ruleop.language.rules.keys.value_types import WordChoice

@@ -25,8 +25,7 @@ from ruleop.language.rules.keys.model import (
     Share,
     parse_duration,
 )
-from ruleop.language.rules.project_files import MAX_CRD_BYTES, RuleFiles, digest_of_files
-from ruleop.language.rules.watched_paths import Place, places
+from ruleop.language.rules.project_files import MAX_CRD_BYTES, Place, RuleFiles, digest_of_files, places
 
 __all__ = [
     "MAX_CRD_BYTES",

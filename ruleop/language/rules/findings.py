@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from ruleop.errors import RuleError, RuleopError, Site
-from ruleop.nearest import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -118,12 +117,6 @@ class Findings:
         unread = any(finding.code == "unreadable" for finding in self._found)
         found = (finding for finding in self._found if not (unread and finding.code == "missing-file"))
         return tuple(sorted(found, key=lambda finding: finding.order))
-
-
-def did_you_mean_quoted(name: str, known: Iterable[str]) -> str:
-    """The end of a message about an unknown name: the similar known name, if there is one."""
-    found = nearest(name, known)
-    return f' (did you mean "{found}"?)' if found else ""
 
 
 def format_list(names: Iterable[str], *, last: str = "and") -> str:

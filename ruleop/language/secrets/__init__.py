@@ -7,9 +7,9 @@ The promise is the section "Secrets" of docs/security.md. In the terms of this r
   of keys, and values that are public anyway are not (`secret_fields`, `secret_values`).
 - Rules derive what each child holds and reads of Secrets when they are loaded. Messages about a child, in conditions,
   Events, logs and plans, quote values only if its `Secrecy` allows it. Of a rejected write of what may hold such data,
-  only the status, its reason and fields are shown (`error_redaction`).
+  only the status, its reason and fields are shown (`secrecy`).
 - Plans, explanations and failures of tests show `(hidden)`, by `Masks`: for the data of Secrets, for fields that can
-  hold such data by their template (`hidden_fields`, `covered_fields`), and for known values wherever they are. The
+  hold such data by their template and for known values wherever they are. The
   operator makes masks only for plans that it records.
 - Recordings have `Placeholders`: equal values stay equal.
 

@@ -1,7 +1,8 @@
 """Masks for the text of a plan.
 
 Three things are masked: the data of Secrets; fields of other objects that can hold such data by their template; and
-exact values of Secrets, wherever they are in a text that comes from outside, such as a message of the API server."""
+exact values of Secrets, wherever they are in a text that comes from outside, such as a message of the API server.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +13,222 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.kinds import LAST_APPLIED, Object, ObjectKey
 from ruleop.kubernetes.merge import ANNOTATION
-from ruleop.language.secrets.hidden_fields import SHOWN, WHOLE, Hidden
-from ruleop.language.secrets.secret_values import AFTER, BEFORE, DATA_FIELDS, MASK, is_secret, longest_first, replaced
+from ruleop.language.secrets.secret_values import (
+    AFTER,
+    BEFORE,
+    DATA_FIELDS,
+    MASK,
+    is_secret,
+    leaves_of,
+    longest_first,
+    replaced,
+)
+from ruleop.language.templates import RuleErrors, TextTemplate, syntax
+from ruleop.language.templates.syntax import EFFECTS, PRINTING, find
+from ruleop.language.templates.tree import nodes
+from ruleop.language.templates.tree.evaluation import takes_items
+from ruleop.language.templates.tree.nodes import BlockItem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
-    from ruleop.kubernetes.kinds import Object
+    from ruleop.language.templates import SlotPlace, Tree
+    from ruleop.language.templates.tree.pieces import Form
+    from ruleop.language.templates.tree.templates import Templates
+
+
+# -- hidden fields -----------------------------------------------------------------------------------------------------
+#
+# The fields of a child's objects whose values can come from Secrets, as its template tells without being rendered.
+#
+# A field is hidden if a `{{ }}` in its value prints such data (`Secrecy.slots`), the whole field. Where the name of a
+# field is computed, it stands for all names that are not written out, and an item of a list without a literal name for
+# all items. All documents and branches count together.
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """The hidden part of a value. A scalar is hidden if any part of its place is."""
+
+    whole: bool = False
+    names: Mapping[str, Hidden] = field(default_factory=dict)  # of the fields whose names are written out
+    others: Hidden | None = None  # of all other fields
+    named: bool = False  # the names of other fields may come from a Secret
+    items: tuple[tuple[str, Hidden], ...] = ()  # of the items of a list, by their literal names; "" is any item
+
+    def __bool__(self) -> bool:
+        return self.whole or bool(self.others) or any(self.names.values()) or any(hidden for _, hidden in self.items)
+
+    def member(self, name: str) -> Hidden:
+        return WHOLE if self.whole else self.names.get(name, self.others or SHOWN)
+
+    def item(self, item: Any) -> Hidden:
+        if self.whole:
+            return WHOLE
+        name = item.get("name") if isinstance(item, Mapping) else None
+        return _any_of(hidden for known, hidden in self.items if known in ("", name))
+
+    def hides_name(self, name: str) -> bool:
+        return self.named and name not in self.names
+
+    @property
+    def hides_names(self) -> bool:
+        """Whether names of fields, or fields of list items, which may be their keys, come from a Secret."""
+        inner = (*self.names.values(), *((self.others,) if self.others is not None else ()))
+        return self.named or any(hidden for _, hidden in self.items) or any(each.hides_names for each in inner)
+
+
+SHOWN: Final = Hidden()
+WHOLE: Final = Hidden(whole=True)
+_SPREAD: Final = Hidden(others=WHOLE, named=True, items=(("", WHOLE),))
+"""Of a value that is inserted among entries or items."""
+
+
+def hidden_fields(body: TextTemplate | Tree, places: frozenset[SlotPlace]) -> Hidden:
+    """The hidden fields of the objects of a body. `places`: the slots whose values can come from Secrets."""
+    if not places:
+        return SHOWN
+    if not isinstance(body, TextTemplate) and body.only is not None:
+        return WHOLE
+    return _Reader(body.templates, places).documents(body.file.form.documents)
+
+
+def hidden_texts(value: Any, hidden: Hidden) -> Iterator[str]:
+    """The strings of a rendered value that are hidden."""
+    if not hidden:
+        return
+    if isinstance(value, Mapping) and not hidden.whole:
+        for name, member in value.items():
+            if hidden.hides_name(name):
+                yield name
+            yield from hidden_texts(member, hidden.member(name))
+    elif isinstance(value, list) and not hidden.whole:
+        for item in value:
+            yield from hidden_texts(item, hidden.item(item))
+    else:
+        yield from leaves_of(value)
+
+
+def _both(one: Hidden, two: Hidden, *, apart: bool = False) -> Hidden:
+    """The union of two hidden parts. `apart`: of members of one collection, in which no name occurs twice, so that a
+    computed name is none of those that are written out."""
+    if one.whole or two.whole:
+        return WHOLE
+    names = {
+        name: two.names[name]
+        if apart and name not in one.names
+        else one.names[name]
+        if apart and name not in two.names
+        else _both(one.member(name), two.member(name))
+        for name in {**one.names, **two.names}
+    }
+    others = [each.others for each in (one, two) if each.others is not None]
+    return Hidden(
+        names=names,
+        others=_any_of(others) if others else None,
+        named=one.named or two.named,
+        items=one.items + two.items,
+    )
+
+
+def _any_of(found: Iterable[Hidden], *, apart: bool = False) -> Hidden:
+    parts = list(found)
+    while len(parts) > 1:  # by pairs: there may be thousands of entries
+        pairs = zip(parts[::2], parts[1::2], strict=False)
+        parts = [_both(one, two, apart=apart) for one, two in pairs] + parts[len(parts) // 2 * 2 :]
+    return parts[0] if parts else SHOWN
+
+
+class _Reader:
+    """Reads the trees of a template and of the files that it includes."""
+
+    def __init__(self, templates: Templates, places: frozenset[SlotPlace]) -> None:
+        self.templates, self.places = templates, places
+        self.open: list[Form] = []  # the included files that are being read
+
+    def documents(self, documents: nodes.Documents) -> Hidden:
+        return _any_of(
+            _any_of(map(self.documents, each.bodies)) if isinstance(each, nodes.DocumentBlock) else self.node(each)
+            for each in documents.members
+        )
+
+    def node(self, node: nodes.Node | None) -> Hidden:
+        match node:
+            case nodes.Value():
+                return self._printed(node.slot)
+            case nodes.Joined():
+                return WHOLE if self._prints(node.parts) else SHOWN
+            case nodes.TextBlock():
+                parts = [[item.node] if isinstance(item, BlockItem) else item.parts for item in node.items]
+                return WHOLE if any(map(self._prints, parts)) else SHOWN
+            case nodes.Choice():
+                return _any_of(map(self.node, node.branches))
+            case nodes.Mapping() | nodes.ListNode() | nodes.Blocks():
+                before = [None, *node.members]
+                return _any_of(map(self._member, node.members, before), apart=True)
+        return SHOWN
+
+    def _member(self, member: nodes.Entry | nodes.Block | nodes.Node, before: object) -> Hidden:
+        """`before`: the member before it."""
+        match member:
+            case nodes.Entry():
+                value = self.node(member.value)
+                if isinstance(member.key, str):
+                    return Hidden(names={member.key: value})
+                return _SPREAD if self._prints(member.key.parts) else Hidden(others=value)
+            case nodes.SpreadKey():
+                return _SPREAD if self._prints(member.key.parts) else SHOWN
+            case nodes.Spread():
+                found = self._printed(member.slot)
+                is_below = isinstance(before, nodes.Entry) and takes_items(before)
+                return _both(found, Hidden(names={str(before.key): found})) if is_below else found  # type: ignore[attr-defined]
+            case nodes.Statement():
+                return SHOWN if isinstance(member.node, EFFECTS) else _any_of(map(self.node, member.bodies))
+        return Hidden(items=((_literal_name(member), self.node(member)),))
+
+    def _printed(self, slot: syntax.Printing) -> Hidden:
+        """Of what stands at the place of a `{{ }}` or an include."""
+        if not self._prints([slot]):
+            return SHOWN
+        if not slot.place.alone:
+            return WHOLE
+        form = self._included(slot)
+        if form is None or form in self.open:
+            return _SPREAD
+        self.open.append(form)
+        try:
+            return self.documents(form.documents)
+        except RuleErrors:  # it is text
+            return WHOLE
+        finally:
+            self.open.pop()
+
+    def _prints(self, parts: Iterable[object]) -> bool:
+        """Whether statements print data of Secrets."""
+        return any(
+            self._is_source(slot) for part in parts if isinstance(part, syntax.Stmt) for slot in find(part, *PRINTING)
+        )
+
+    def _is_source(self, slot: syntax.Printing) -> bool:
+        if (form := self._included(slot)) is None or form in self.open:
+            return form is not None or slot.place in self.places
+        self.open.append(form)
+        try:
+            return self._prints(form.body)
+        finally:
+            self.open.pop()
+
+    def _included(self, slot: syntax.Printing) -> Form | None:
+        names = slot.files if isinstance(slot, syntax.Include) else ()
+        return next((self.templates.file(name).form for name in names if self.templates.has(name)), None)
+
+
+def _literal_name(item: nodes.Node) -> str:
+    if isinstance(item, nodes.Mapping):
+        for entry in item.members:
+            if isinstance(entry, nodes.Entry) and entry.key == "name" and isinstance(entry.value, nodes.Constant):
+                return str(entry.value.value)
+    return ""
 
 
 # -- covered fields ----------------------------------------------------------------------------------------------------
@@ -26,7 +236,6 @@ if TYPE_CHECKING:
 # Two versions of an object, masked where its values can come from a Secret. Fields that differ still differ.
 #
 # Items of lists are matched by name, else by position.
-
 
 _NOTHING: Final = object()
 _NOT_RENDERED: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
@@ -61,11 +270,6 @@ def covered_pair(before: Object, after: Object, hidden: Hidden) -> tuple[Object,
     if hidden.hides_names:  # the record of applied fields has them
         old, new = _Cover().pair(old, new, _RECORD)
     return old, new
-
-
-def covered_texts(before: Any, after: Any, text: Callable[[str], str]) -> tuple[Any, Any]:
-    """Two versions of plain data with its texts replaced."""
-    return _Cover(text).pair(before, after, SHOWN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +373,7 @@ class Masks:
 
     def texts(self, before: Any, after: Any) -> tuple[Any, Any]:
         """Two versions of plain data without known values of Secrets; fields that differ still differ."""
-        return covered_texts(before, after, self.text) if self.values else (before, after)
+        return _Cover(self.text).pair(before, after, SHOWN) if self.values else (before, after)
 
     def text(self, text: str) -> str:
         """The text without known values of Secrets."""

@@ -20,7 +20,6 @@ from ruleop.language.templates import Trait, filters_with
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-
 MASK: Final = "(hidden)"
 BEFORE: Final = "(hidden, before)"
 AFTER: Final = "(hidden, after)"
@@ -124,7 +123,6 @@ def longest_first(words: Mapping[str, str]) -> dict[str, str]:
 # -- secret fields -----------------------------------------------------------------------------------------------------
 #
 # The fields of Secrets that need protection where a template reads them, and the filters whose results do not.
-
 
 CHECKSUMS: Final = filters_with(Trait.CHECKSUM)
 _PUBLIC: Final = frozenset({"apiVersion", "kind", "metadata", "type", "immutable"})

@@ -1,17 +1,15 @@
 """Templates, rendered to objects. Values are inserted after YAML parsing, so they never change the structure."""
 
-from ruleop.language.templates.callables import TemplateFunction
-from ruleop.language.templates.compiled import Expression, StringTemplate, TextTemplate, Tree
-from ruleop.language.templates.filters.declarations import Trait
-from ruleop.language.templates.filters.registry import FILTER_NAMES, filters_with
-from ruleop.language.templates.functions import (
+from ruleop.language.templates.compiled import Expression, Reference, StringTemplate, TextTemplate, Tree
+from ruleop.language.templates.declarations import (
     FUNCTION_NAMES,
     NONDETERMINISTIC,
     SCOPE_FUNCTIONS,
     SECRET_FUNCTIONS,
     TIME_FUNCTIONS,
+    Trait,
 )
-from ruleop.language.templates.reads import Reference
+from ruleop.language.templates.filters.registry import FILTER_NAMES, TemplateFunction, filters_with
 from ruleop.language.templates.values.data import (
     Lazy,
     MapView,
@@ -35,9 +33,8 @@ from ruleop.language.templates.values.undefined import (
     Origin,
     UndefinedValue,
 )
-from ruleop.language.templates.yaml.yaml_node import YamlNode
-from ruleop.language.templates.yaml.yaml_reader import NotJson, read_yaml, resolve_scalar
-from ruleop.language.templates.yaml.yaml_writer import yaml_document, yaml_text
+from ruleop.language.templates.yaml_reader import NotJson, YamlNode, read_yaml, resolve_scalar
+from ruleop.language.templates.yaml_writer import yaml_document, yaml_text
 
 _WORDS = (
     "and or not in is if else elif for recursive true false none True False None self super loop caller varargs kwargs "

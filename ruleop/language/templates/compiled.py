@@ -1,30 +1,69 @@
-"""Compiled expressions, strings, template files and trees. Each is rendered with a scope, a mapping of names to values,
-and raises `Waiting` or `RenderError`."""
+"""Compiled expressions, strings, template files and trees, and what each reads. Each is rendered with a scope, a
+mapping of names to values, and raises `Waiting` or `RenderError`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
-from ruleop.language.templates.tree.faults import located
 from ruleop.language.templates.tree.nodes import Documents, Entry
 from ruleop.language.templates.tree.nodes import Mapping as MappingNode
 from ruleop.language.templates.tree.pieces import Form
 from ruleop.language.templates.values.data import plain, scalar_text
-from ruleop.language.templates.values.faults import NotThereYet, Waiting
+from ruleop.language.templates.values.faults import NotThereYet, Waiting, located
 from ruleop.language.templates.values.text import Part, Slot, Text, flatten_parts
 from ruleop.language.templates.values.undefined import OMIT, Broken, Omit, UndefinedValue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ruleop.errors import RuleError, Site
     from ruleop.kubernetes.kinds import JSON, Kind
-    from ruleop.language.templates.reads import Reads, Reference
     from ruleop.language.templates.tree.nodes import DocumentBlock, Node
     from ruleop.language.templates.tree.state import Sites
     from ruleop.language.templates.tree.templates import Computation, File, Templates
-    from ruleop.language.templates.yaml.yaml_node import YamlNode
+    from ruleop.language.templates.yaml_reader import YamlNode
+
+
+# -- reads -------------------------------------------------------------------------------------------------------------
+#
+# Names, and chains of fields below them.
+
+Path = tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A chain of fields from a free name, such as ("credentials", "data", "password"). A computed step is None."""
+
+    path: Path
+    site: Site
+    passes: bool = False  # a list that a loop iterates over; what is read of its items is recorded with the items
+
+    @property
+    def name(self) -> str:
+        return self.path[0] or ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    names: frozenset[str] = frozenset()
+    references: tuple[Reference, ...] = ()
+    calls: tuple[tuple[str, Site], ...] = ()
+    assigned: tuple[tuple[str, Site], ...] = ()
+
+    @classmethod
+    def joined(cls, all_reads: Iterable[Reads]) -> Reads:
+        reads = list(all_reads)
+        return cls(
+            frozenset().union(*(each.names for each in reads)),
+            tuple(reference for each in reads for reference in each.references),
+            tuple(call for each in reads for call in each.calls),
+            tuple(name for each in reads for name in each.assigned),
+        )
+
+
+# -- compiled ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,8 +1,8 @@
 """The statements and expressions of a template: what Jinja's parser found, as frozen nodes, each with its place.
 
-`compile.parsing` makes them; nobody else knows Jinja's own nodes. They say what the language has, and nothing else: the
-content of a template is a flat list of statements, an `elif` is a branch like the `if`, `a.b` and `a['b']` are the same
-field, a name that is set is another node than one that is read, and names of files are literals.
+`compile.conversion` makes them; nobody else knows Jinja's own nodes. They say what the language has, and nothing else:
+the content of a template is a flat list of statements, an `elif` is a branch like the `if`, `a.b` and `a['b']` are the
+same field, a name that is set is another node than one that is read, and names of files are literals.
 
 Nodes are compared by identity. Two expressions that say the same have the same `repr`.
 """

@@ -11,7 +11,7 @@ from ruleop.errors import RuleopError
 from ruleop.kubernetes.crd import declares
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.kubernetes.permissions import grant, place
-from ruleop.language.definitions.status_limits import OWN_CONDITIONS, limits_of, unwritten
+from ruleop.language.status_limits import OWN_CONDITIONS, limits_of, unwritten
 from ruleop.language.templates import Tree
 from ruleop.operator.passes.executor import classify
 from ruleop.operator.queue import IMMEDIATELY, Result

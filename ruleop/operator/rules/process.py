@@ -26,7 +26,7 @@ import structlog
 
 from ruleop.errors import RuleopError, Site
 from ruleop.language.rules import Finding, ProjectErrors
-from ruleop.language.rules.transfer import SIZE_BYTES, from_bytes
+from ruleop.language.rules.keys.model import SIZE_BYTES, from_bytes
 from ruleop.values import dataclass
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ import orjson
 from ruleop.kubernetes.merge import canonical, is_stored_as, item_keys, item_path, same
 from ruleop.kubernetes.schema import UNKNOWN, Shape
 from ruleop.language.templates.values.cost import Allowance
-from ruleop.language.templates.yaml.yaml_writer import number_text, reads_as_text
+from ruleop.language.templates.yaml_writer import number_text, reads_as_text
 from ruleop.messages import MAX_QUOTED, format_path
 from ruleop.values import dataclass
 

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ruleop.errors import RenderError, RuleopError
 from ruleop.language.rules import Given
-from ruleop.language.secrets.hidden_fields import hidden_fields, hidden_texts
-from ruleop.language.secrets.masks import Masks
+from ruleop.language.secrets.masks import Masks, hidden_fields, hidden_texts
 from ruleop.language.secrets.secret_values import (
     MASK,
     SECRET,
@@ -28,9 +27,8 @@ from ruleop.language.secrets.secret_values import (
     public_names,
     secret_values,
 )
-from ruleop.language.templates import Lazy, MapView, Origin, UndefinedValue, plain
-from ruleop.language.templates.values.faults import Fault
-from ruleop.language.templates.values.lookup import field_of
+from ruleop.language.templates import Fault, Lazy, MapView, Origin, UndefinedValue, plain
+from ruleop.language.templates.values.operators import field_of
 from ruleop.messages import shortened
 from ruleop.planning.changes import flow
 from ruleop.planning.model.actions import State

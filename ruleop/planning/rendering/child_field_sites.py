@@ -11,7 +11,7 @@ from ruleop.errors import RenderError
 from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.schema import UNKNOWN, Shape
 from ruleop.language.templates import Tree
-from ruleop.language.templates.field_sites import FieldPath, ItemStep, Walk
+from ruleop.language.templates.tree.state import FieldPath, ItemStep, Walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.kubernetes.merge import encode_string_data
 from ruleop.kubernetes.names import RESERVED_PREFIX
 from ruleop.language.templates import Fault, TemplateFunction
-from ruleop.language.templates.functions import FUNCTIONS
+from ruleop.language.templates.declarations import FUNCTIONS
 from ruleop.language.templates.values.cost import Exhausted
 from ruleop.planning.model.marks import annotations_of
 from ruleop.planning.rendering.certificates import (

@@ -25,7 +25,7 @@ from ruleop.authoring.checking.typing.types import (
 from ruleop.errors import Site
 from ruleop.kubernetes.quantity import parse_quantity
 from ruleop.kubernetes.schema import validate
-from ruleop.language.rules.facts.possible_bodies import possible_in
+from ruleop.language.rules.scopes import possible_in
 from ruleop.language.templates import Origin
 from ruleop.language.templates.bodies.body import BodyEntry, BodyMembers, BodySpread, Items, Node, Printed, Scalar
 from ruleop.nearest import nearest
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ruleop.authoring.checking.typing.types import KindSchemas, SchemaNode
     from ruleop.kubernetes.kinds import Kind
     from ruleop.language.rules.check_ids import Code
-    from ruleop.language.rules.facts.scopes import RulePart
+    from ruleop.language.rules.scopes import RulePart
     from ruleop.language.templates import syntax
 
 

@@ -36,10 +36,9 @@ from ruleop.authoring.checking.typing.types import (
     truth_of,
 )
 from ruleop.language.templates import FUNCTION_NAMES, Trait, syntax
+from ruleop.language.templates.declarations import FUNCTIONS, declared_kinds
 from ruleop.language.templates.filters.registry import FILTERS, TESTS
-from ruleop.language.templates.functions import FUNCTIONS
 from ruleop.language.templates.syntax import children, source_of
-from ruleop.language.templates.values.declared_kinds import declared_kinds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -34,7 +34,7 @@ from ruleop.authoring.checking.typing.types import (
 from ruleop.language.templates import syntax
 from ruleop.language.templates.compile.references import literal_names, picked_names
 from ruleop.language.templates.filters.registry import FILTERS
-from ruleop.language.templates.values.methods import METHODS
+from ruleop.language.templates.values.operators import METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

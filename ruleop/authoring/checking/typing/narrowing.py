@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from ruleop.authoring.checking.typing.inference import TypeEnvironment, canonical, joined
 from ruleop.authoring.checking.typing.types import CONTAINERS, Type, of_constant, truth_of
 from ruleop.language.templates import Trait, filters_with, syntax
+from ruleop.language.templates.declarations import declared_kinds
 from ruleop.language.templates.filters.registry import TESTS
 from ruleop.language.templates.syntax import chain_of
-from ruleop.language.templates.values.declared_kinds import declared_kinds
 
 if TYPE_CHECKING:
     from ruleop.authoring.checking.typing.inference import Inference

@@ -85,7 +85,7 @@ class Runner:
         self._running.append(name)
         self.depth += 1
         try:
-            with self.inference.within(FindingSource(Site(self.library.prefix + name, 1), is_file=True)):
+            with self.inference.within(FindingSource(Site(self.library.source(name).path, 1), is_file=True)):
                 return self._template(self.library.written_tree(name), env)
         finally:
             self.depth -= 1

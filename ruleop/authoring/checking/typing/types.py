@@ -16,7 +16,7 @@ from ruleop.kubernetes.builtin.builtin_types import type_schemas
 from ruleop.kubernetes.crd import META_FIELDS
 from ruleop.kubernetes.schema import OBJECT_META, OPTIONAL_FIELDS
 from ruleop.language.templates import Origin
-from ruleop.language.templates.values.declared_kinds import KINDS, declared_kinds
+from ruleop.language.templates.declarations import KINDS, declared_kinds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

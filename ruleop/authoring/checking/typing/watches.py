@@ -44,10 +44,10 @@ if TYPE_CHECKING:
     from ruleop.authoring.checking.typing.types import Reason
     from ruleop.errors import Site
     from ruleop.language.rules import Findings
-    from ruleop.language.rules.facts.scopes import RulePart
     from ruleop.language.rules.keys.parsed import ChildDraft, Draft
     from ruleop.language.rules.keys.watches_yaml import ObserveTable
     from ruleop.language.rules.loading import Loaded, Watch
+    from ruleop.language.rules.scopes import RulePart
     from ruleop.language.templates import syntax
     from ruleop.language.templates.compile import Library
 

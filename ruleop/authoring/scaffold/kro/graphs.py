@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from ruleop.authoring.scaffold.from_sample import check_kind
 from ruleop.authoring.scaffold.naming import ScaffoldError
 from ruleop.kubernetes.kinds import Kind
-from ruleop.language.rules.findings import Findings
-from ruleop.language.rules.keys.definitions import open_type
-from ruleop.language.rules.keys.schema_fields import FieldReader
+from ruleop.language.rules import Findings
+from ruleop.language.rules.keys.schema_keys import FieldReader
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -208,7 +207,7 @@ def _spec_schema(schema_node: YamlNode | None) -> Schema:
     types, spec = (schema_node and schema_node.member(each) for each in ("types", "spec"))
     findings = Findings({})
     named = types.value if types is not None and isinstance(types.value, dict) else {}
-    reader = FieldReader(named, open_type, findings)
+    reader = FieldReader(named, findings)
     reader.read_types()
     found = reader.mapping(spec, ("spec",)) if spec is not None else {"type": "object"}
     for each in findings.sorted():

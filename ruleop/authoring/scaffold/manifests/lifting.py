@@ -14,7 +14,7 @@ from ruleop.authoring.scaffold.manifests.names import group as group_of
 from ruleop.authoring.scaffold.naming import ScaffoldError, camel, expression, free
 from ruleop.authoring.scaffold.yaml_layout import WrittenExpr, items_at, value_at, walk
 from ruleop.kubernetes.merge import PathError, PathSelector, parse_path, scalar_text
-from ruleop.language.definitions.api_types import INT_OR_STRING
+from ruleop.language.rules.keys.simple_schema import INT_OR_STRING
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -1,32 +1,136 @@
-"""Checks the bodies of children without rendering them: their kinds, reserved fields, and namespaces."""
+"""Checks children without rendering them: their kinds, reserved fields, and namespaces, and the lists that they own."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Final
 
-from ruleop.kubernetes.builtin.table import builtin_resource
+from ruleop.kubernetes.builtin.table import builtin_resource, builtin_shape, object_meta
+from ruleop.kubernetes.crd import definition_of
 from ruleop.kubernetes.kinds import GroupKind, Kind
+from ruleop.kubernetes.merge import Path, PathSelector
 from ruleop.kubernetes.names import RESERVED_PREFIX, is_object_name, name_in_words
-from ruleop.language.rules.checks.owned_lists import shape_of
 from ruleop.language.rules.keys.model import REFUSED_METADATA
 from ruleop.language.secrets.secret_values import DATA_FIELDS, SECRET
 from ruleop.language.templates.bodies.body import BodyEntry, BodyMembers, Scalar, as_written, member
 from ruleop.language.templates.compile.hints import has_templates
+from ruleop.nearest import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ruleop.errors import Site
     from ruleop.kubernetes.crd import CustomResourceDefinition
+    from ruleop.kubernetes.merge import Segment
     from ruleop.kubernetes.schema import Shape
     from ruleop.language.rules.findings import Findings
     from ruleop.language.rules.keys.parsed import ChildDraft, Draft
-    from ruleop.language.rules.keys.value_types import Templated
+    from ruleop.language.rules.keys.value_types import PlacedPath, Templated
     from ruleop.language.rules.keys.watches_yaml import ObserveTable, PatchTable
     from ruleop.language.templates import StringTemplate, YamlNode
     from ruleop.language.templates.bodies.body import Body, Node
     from ruleop.language.templates.compile import Library
+
+
+# -- owned lists -------------------------------------------------------------------------------------------------------
+#
+# Checks `apply.own`: each path must be a list that is merged by keys or as a set.
+#
+# A path may be set for one child or, in a watch or a file, for all of them. A shared path must match one of the
+# children, and has no effect in the others. For kinds whose schema only the cluster knows, any path is accepted.
+#
+# The field paths of `apply` are followed through the shape of a kind, to find steps that lead nowhere.
+
+
+def shape_of(kind: Kind, crds: Iterable[CustomResourceDefinition]) -> Shape | None:
+    """The shape of a built-in kind, or of one that a CRD of the project defines."""
+    if (found := builtin_shape(kind)) is not None:
+        return found
+    crd = definition_of(kind, crds)
+    return crd.shape(kind.version) if crd is not None else None
+
+
+def step(shape: Shape, segment: Segment, kind: Kind) -> tuple[Shape | None, str]:
+    """The shape below one segment of a path, None if it is unknown, and why there can be nothing, "" if there can."""
+    if shape.type == "any":
+        return None, ""
+    if isinstance(segment, PathSelector):
+        is_list = shape.type == "list"
+        return shape.items, "" if is_list else f"[...] follows a list, and this is not a list in {kind.kind}"
+    if shape.type == "list":
+        key = shape.keys[0] if shape.keys else "name"
+        return None, f'"{segment}" follows a list: select one of its items, like [{key}=...]'
+    found = shape.fields.get(segment) or shape.values
+    if found is None and not shape.preserve_unknown:
+        return None, f'{kind.kind} has no such field: "{segment}"{did_you_mean(segment, shape.fields)}'
+    return found, ""
+
+
+def first_mistake(segments: Iterable[Segment], kind: Kind, shape: Shape | None) -> str:
+    """The reason that an object of the kind can never have a value at a path; "" if it can, for all that is known."""
+    current = shape
+    for number, segment in enumerate(segments):
+        if current is None:
+            return ""
+        if number == 0 and segment == "metadata":
+            current = object_meta()
+            continue
+        spec = current.fields.get("spec")
+        current, reason = step(current, segment, kind)
+        if reason:
+            in_spec = number == 0 and spec is not None and segment in spec.fields
+            return f"{reason} (did you mean spec.{segment}?)" if in_spec else reason
+        if current is not None and isinstance(segment, PathSelector):
+            mistakes = [step(current, name, kind)[1] for name, _ in segment.pairs]
+            if any(mistakes):
+                return next(filter(None, mistakes))
+    return ""
+
+
+def check_owned(drafts: Iterable[Draft], crds: Iterable[CustomResourceDefinition], findings: Findings) -> None:
+    crds = tuple(crds)
+    reasons_by_path: dict[PlacedPath, list[str]] = {}
+    for draft in drafts:
+        for child in draft.everyone:
+            for owned in child.own:
+                reasons_by_path.setdefault(owned, []).append(_reason_for_child(child, owned, crds))
+    for owned, reasons in reasons_by_path.items():
+        if all(reasons):
+            findings.mistake("wrong-value", f'an owned path "{owned.path}": {reasons[0]}', owned.site)
+
+
+def _reason_for_child(child: ChildDraft, owned: PlacedPath, crds: Iterable[CustomResourceDefinition]) -> str:
+    """The reason that the path is invalid for the child; "" if it is valid or its kind is unknown."""
+    if child.create_only:
+        return "the strategy create-only never updates the child, so it cannot remove items of others"
+    reasons = [_reason_for_kind(owned.path, kind, shape_of(kind, crds)) for kind in sorted(child.kinds)]
+    return reasons[0] if reasons and all(reasons) else ""
+
+
+def _reason_for_kind(path: Path, kind: Kind, shape: Shape | None) -> str:
+    if path.segments[0] == "metadata":
+        return "the lists of metadata, such as finalizers, are shared with the API server and other controllers"
+    if isinstance(path.segments[-1], PathSelector):
+        return "this path selects an item: remove the selector"
+    current = shape
+    for segment in path.segments:
+        if current is None:
+            return ""
+        if current.atomic or (current.type == "list" and current.list_type == "atomic"):
+            return f"this is inside a list or map that {kind.kind} replaces as a whole: remove the path"
+        current, reason = step(current, segment, kind)
+        if reason:
+            return reason
+    if current is None or current.type == "any":
+        return ""
+    if current.type != "list":
+        return f"this is not a list in {kind.kind}"
+    return (
+        f"{kind.kind} replaces this list as a whole already: remove the path" if current.list_type == "atomic" else ""
+    )
+
+
+# -- bodies ------------------------------------------------------------------------------------------------------------
 
 RBAC_GROUPS: Final = frozenset({"rbac.authorization.k8s.io", "authorization.openshift.io"})
 MAX_PATCH_ID = 64  # characters; with the prefix and the CR's label it is below the API server's limit of 128
@@ -83,13 +187,9 @@ def _check_place(
         message = f"{what} may be in another namespace than its CR: {_REACH}"
         findings.mistake("reach", message, table.key_sites["namespaces"])
     is_given = table.namespace is not None or table.namespaces is not None
-    if not is_given and _is_namespaced(draft.kind, custom) is False and _is_namespaced(_kind_of(table), custom):
+    if not is_given and _is_namespaced(draft.kind, custom) is False and _is_namespaced(table.object_kind, custom):
         message = f"{what} needs a namespace because its CR is cluster-scoped: set `namespace`"
         findings.mistake("missing-key", message, site)
-
-
-def _kind_of(table: ObserveTable | PatchTable) -> Kind:
-    return Kind(table.group.text, table.version.text if table.version else "", table.kind.text if table.kind else "")
 
 
 def _is_namespaced(kind: Kind, custom: Mapping[GroupKind, bool]) -> bool | None:
@@ -228,7 +328,10 @@ def _check_bodies(bodies: Sequence[Body], findings: Findings, *, are_named: bool
     single printed value counts as one that may be omitted."""
     reserved = (found for body in bodies for found in _reserved_fields(body.document, may_omit=may_omit))
     for path, site in dict.fromkeys(reserved):
-        findings.mistake("wrong-value", _refusal(path), site)
+        why = "is set by ruleop or the API server: remove it"
+        if path == "metadata.generateName":
+            why = f"is not allowed: {REFUSED_METADATA['generateName']}"
+        findings.mistake("wrong-value", f"`{path}` {why}", site)
     for body in bodies:
         _check_name(body, findings)
     for node in _without(bodies, "metadata", "name") if are_named else ():
@@ -287,9 +390,3 @@ def _reserved_fields(document: Node, *, may_omit: bool) -> Iterator[tuple[str, S
         for key, entry in values.entries.items() if isinstance(values, BodyMembers) else ():
             if key.startswith(RESERVED_PREFIX):
                 yield f"metadata.{name}['{key}']", entry.key.site
-
-
-def _refusal(path: str) -> str:
-    if path == "metadata.generateName":
-        return f"`{path}` is not allowed: {REFUSED_METADATA['generateName']}"
-    return f"`{path}` is set by ruleop or the API server: remove it"

@@ -9,18 +9,18 @@ from ruleop.kubernetes.crd import CrdVersion, CustomResourceDefinition, declares
 from ruleop.kubernetes.crd_checks import check_crd, misspelt_fields, without_consequences
 from ruleop.kubernetes.kinds import GroupKind, Kind
 from ruleop.kubernetes.schema import FieldPath, SchemaError
-from ruleop.language.definitions.status_limits import OWN_CONDITIONS, limits_of, unwritten
-from ruleop.language.rules.findings import Findings, did_you_mean_quoted
+from ruleop.language.status_limits import OWN_CONDITIONS, limits_of, unwritten
 from ruleop.language.templates import TextTemplate, YamlNode
 from ruleop.language.templates.bodies.body import Scalar
 from ruleop.language.templates.bodies.body import member as member_of
-from ruleop.language.templates.yaml.resource_reader import read_resources
-from ruleop.nearest import nearest
+from ruleop.language.templates.resource_reader import read_resources
+from ruleop.nearest import did_you_mean_quoted, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from ruleop.errors import Site
+    from ruleop.language.rules.findings import Findings
     from ruleop.language.rules.keys.parsed import ChildDraft, Draft
     from ruleop.language.templates.compile import Library
 
@@ -74,10 +74,21 @@ def site_at(node: YamlNode, path: FieldPath) -> Site:
     return site
 
 
-def check_definition(
+def check_crds(
+    draft: Draft,
+    crds: Iterable[CustomResourceDefinition],
+    used: Collection[GroupKind],
+    library: Library,
+    findings: Findings,
+) -> None:
+    """Checks the kinds of a watch against their CRDs. `used`: the kinds of all watches and children."""
+    _check_definition(draft, crds, used, findings)
+    _check_kinds(draft, crds, library, findings)
+
+
+def _check_definition(
     draft: Draft, crds: Iterable[CustomResourceDefinition], used: Collection[GroupKind], findings: Findings
 ) -> None:
-    """Checks the watched kind against its CRD. `used`: the kinds of all watches and children."""
     table = draft.table
     if draft.is_builtin or table.kind is None or table.version is None:
         return
@@ -117,7 +128,7 @@ def _meant(kind: Kind, crds: Iterable[CustomResourceDefinition]) -> GroupKind | 
     return GroupKind(kind.group, near) if near is not None else None
 
 
-def check_kinds(draft: Draft, crds: Iterable[CustomResourceDefinition], library: Library, findings: Findings) -> None:
+def _check_kinds(draft: Draft, crds: Iterable[CustomResourceDefinition], library: Library, findings: Findings) -> None:
     """Finds unknown kinds in Kubernetes' own groups, in children and observed resources. Groups of CRDs, which have a
     dot in their names, are known only to the cluster."""
     defined = {GroupKind(crd.group, crd.kind) for crd in crds}

@@ -1,8 +1,8 @@
 """Warns of what is allowed and probably meant otherwise. In plain text, expressions without braces, and ${NAME} outside
 of `vars`. Templates that nothing uses.
 
-Children that adopt any object: the custom resource decides the name and the namespace, so adopting is a way to write
-to objects that its author cannot write to. Objects with an owner are not adopted.
+Children that adopt any object: the custom resource decides the name and the namespace, so adopting is a way to write to
+objects that its author cannot write to. Objects with an owner are not adopted.
 
 Jobs with ttlSecondsAfterFinished: the deleted Job is missing from the desired state, so ruleop would create it again.
 Children with `when` are not checked, because the rule may remove the finished Job by it.
@@ -15,30 +15,34 @@ from typing import TYPE_CHECKING
 
 from ruleop.errors import Site
 from ruleop.kubernetes.builtin.table import builtin_resource
-from ruleop.language.rules.facts.possible_bodies import metadata_slots, possible_in
-from ruleop.language.rules.facts.scopes import written
-from ruleop.language.rules.keys.env_vars import REFERENCE
-from ruleop.language.rules.keys.parsed import JOBS
+from ruleop.language.rules.keys.parsed import JOBS, REFERENCE
+from ruleop.language.rules.scopes import metadata_slots, possible_in, written
 from ruleop.language.templates import Expression, RuleErrors, TextTemplate, syntax
 from ruleop.language.templates.bodies.body import BodyMembers, member
-from ruleop.language.templates.compile.named_files import quoted_names
+from ruleop.language.templates.compile.library import quoted_names
 from ruleop.language.templates.syntax import chain_of, find
 from ruleop.reachable import reached
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from ruleop.language.rules.facts.scopes import RulePart, ScopeView
     from ruleop.language.rules.findings import Findings
     from ruleop.language.rules.keys.parsed import Draft
+    from ruleop.language.rules.scopes import RulePart, ScopeView
     from ruleop.language.templates import YamlNode
     from ruleop.language.templates.compile import Library
 
 
-def warn_of_adoption(draft: Draft, parts: Iterable[RulePart], library: Library, findings: Findings) -> None:
-    if draft.table.reach != "cluster":
-        return
+def warn_of_mistakes(draft: Draft, parts: Iterable[RulePart], library: Library, findings: Findings) -> None:
     parts = list(parts)
+    _warn_of_plain_text(parts, library, findings)
+    _check_kro_expressions(draft, parts, library.texts, findings)
+    _warn_of_job_ttl(parts, library, findings)
+    if draft.table.reach == "cluster":
+        _warn_of_adoption(parts, library, findings)
+
+
+def _warn_of_adoption(parts: Sequence[RulePart], library: Library, findings: Findings) -> None:
     given = [part for part in parts if part.key == "namespace"]
     for part in parts:
         child = part.child
@@ -71,7 +75,7 @@ def _is_decided(printed: syntax.Printed) -> bool:
 _FIELD = "ttlSecondsAfterFinished"
 
 
-def warn_of_job_ttl(parts: Iterable[RulePart], library: Library, findings: Findings) -> None:
+def _warn_of_job_ttl(parts: Iterable[RulePart], library: Library, findings: Findings) -> None:
     for part in parts:
         child = part.child
         if (
@@ -119,7 +123,7 @@ _EXPRESSION_START = re.compile(r"\s*(?:not\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*(?:[\[
 _FIELDS = frozenset({"apiVersion", "kind", "metadata", "spec", "status", "data", "stringData", "type"})
 
 
-def warn_of_plain_text(parts: Iterable[RulePart], library: Library, findings: Findings) -> None:
+def _warn_of_plain_text(parts: Iterable[RulePart], library: Library, findings: Findings) -> None:
     for part in parts:
         if isinstance(part.compiled, TextTemplate):
             continue
@@ -141,7 +145,7 @@ _COMMENT = re.compile(r"(?:^|\s|\{)#")
 _KRO = re.compile(r"\$\{\s*([A-Za-z_]\w*)\.(spec|metadata|status|data)\b[^}\n]*\}")
 
 
-def check_kro_expressions(
+def _check_kro_expressions(
     draft: Draft, parts: Iterable[RulePart], templates: Mapping[str, str], findings: Findings
 ) -> None:
     """Finds kro's expressions, which are plain text here. No shell has names with dots, so they have no other

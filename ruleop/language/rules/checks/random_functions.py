@@ -12,22 +12,21 @@ from typing import TYPE_CHECKING, Final
 from ruleop.kubernetes.cron import is_zone, times_problem
 from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.schema import FORMATS
-from ruleop.language.rules.facts.possible_bodies import metadata_slots
-from ruleop.language.rules.facts.scopes import written
 from ruleop.language.rules.keys.model import parse_duration
 from ruleop.language.rules.keys.parsed import JOBS
+from ruleop.language.rules.scopes import metadata_slots, written
 from ruleop.language.templates import NONDETERMINISTIC, TIME_FUNCTIONS, syntax
 from ruleop.language.templates.compile import is_made, origins_of, slots_from
-from ruleop.language.templates.functions import FUNCTIONS
+from ruleop.language.templates.declarations import FUNCTIONS
 from ruleop.language.templates.syntax import chain_of, find, names_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from ruleop.errors import Site
-    from ruleop.language.rules.facts.scopes import RulePart
     from ruleop.language.rules.findings import Findings
     from ruleop.language.rules.keys.parsed import ChildDraft
+    from ruleop.language.rules.scopes import RulePart
     from ruleop.language.templates import Reference
     from ruleop.language.templates.compile import Library
 
@@ -55,7 +54,15 @@ _CERTIFICATES: Final = frozenset(name for name, each in FUNCTIONS.items() if eac
 SECRETS: Final = Kind("", "v1", "Secret")
 
 
-def check_random(parts: Iterable[RulePart], library: Library, findings: Findings) -> None:
+def check_changing_functions(parts: Iterable[RulePart], library: Library, findings: Findings) -> None:
+    parts = list(parts)
+    _check_random(parts, library, findings)
+    _check_request_ids(parts, library, findings)
+    _check_renewals(parts, library, findings)
+    _check_time(parts, library, findings)
+
+
+def _check_random(parts: Iterable[RulePart], library: Library, findings: Findings) -> None:
     for part in parts:
         if part.body and part.child is not None:
             _check_rotation(part.child, {name for name, _ in part.compiled.calls}, findings)
@@ -99,7 +106,7 @@ _WITH_EACH_RUN: Final = (("status",), ("cr", "status"), ("status", "conditions")
 """Values that, as a whole, change with each write of the CR; and with each run of a Job, which Ready reports."""
 
 
-def check_request_ids(parts: Iterable[RulePart], library: Library, findings: Findings) -> None:
+def _check_request_ids(parts: Iterable[RulePart], library: Library, findings: Findings) -> None:
     """Finds request ids of `once` that change whenever ruleop writes the CR's status: each write would be a run."""
     changing: dict[str, str] = {}  # lets that do, with the reason
     for part in parts:
@@ -168,7 +175,7 @@ def _check_rotation(child: ChildDraft, calls: set[str], findings: Findings) -> N
 # -- the time ----------------------------------------------------------------------------------------------------------
 
 
-def check_time(parts: Iterable[RulePart], library: Library, findings: Findings) -> None:
+def _check_time(parts: Iterable[RulePart], library: Library, findings: Findings) -> None:
     timed: set[str] = set()  # lets whose values change with time alone
     for part in parts:
         calls = [(name, site) for name, site in part.compiled.calls if name in _PARAMETERS]
@@ -192,7 +199,7 @@ _DAYS: Final = {"genCA": (1, 3650), "genSignedCert": (3, 365), "genSelfSignedCer
 """The position of the parameter `days` of each function, and its default."""
 
 
-def check_renewals(parts: Iterable[RulePart], library: Library, findings: Findings) -> None:
+def _check_renewals(parts: Iterable[RulePart], library: Library, findings: Findings) -> None:
     """Finds certificates that would have to be renewed before they are made."""
     for part in parts:
         before = part.child.table.renew_before if part.body and part.child is not None else None
@@ -228,18 +235,14 @@ def _call_problems(name: str, call: syntax.Call) -> Iterator[str]:
     given = {**dict(zip(parameters, call.args, strict=False)), **call.kwargs}
     is_short = len(given) < required and not call.is_dynamic
     if len(call.args) > len(parameters) or not given.keys() <= {*parameters} or is_short:
-        yield f"`{name}` takes {_listed(required, parameters)}"
+        more = "".join(f", optionally {each}" for each in parameters[required:])
+        yield f"`{name}` takes {' and '.join(parameters[:required])}{more}"
         return
     for parameter, value in given.items():
         if isinstance(value, syntax.Const) and isinstance(value.value, str):
             problem = _literal_problem(parameter, value.value)
             if problem:
                 yield f"`{name}`: {problem}"
-
-
-def _listed(required: int, parameters: tuple[str, ...]) -> str:
-    more = "".join(f", optionally {each}" for each in parameters[required:])
-    return f"{' and '.join(parameters[:required])}{more}"
 
 
 def _literal_problem(parameter: str, text: str) -> str:

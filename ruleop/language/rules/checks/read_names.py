@@ -1,4 +1,4 @@
-"""Checks the names that a watch defines, and the names that its expressions and templates read.
+"""Checks the names that a watch defines, the names that its expressions and templates read, and the order that follows.
 
 All names that a template can read share one namespace: the parts of the CR, ids, lets, the name of an item, Jinja's
 keywords. A name with two meanings would silently have one of them, so duplicate definitions are errors.
@@ -10,11 +10,13 @@ import re
 from typing import TYPE_CHECKING
 
 from ruleop.kubernetes.crd import definition_of, schema_at
-from ruleop.language.rules.facts.order import names_read_by_let
-from ruleop.language.rules.facts.scopes import ALWAYS, RESERVED, RulePart
-from ruleop.language.rules.findings import Findings, did_you_mean_quoted, format_list
+from ruleop.language.rules.findings import Findings, format_list
+from ruleop.language.rules.order import Link, deletion_graph, id_below, names_read_by_let, order, reads
+from ruleop.language.rules.scopes import ALWAYS, RESERVED, RulePart
 from ruleop.language.templates import FUNCTION_NAMES, JINJA_NAMES, SCOPE_FUNCTIONS, Reference
 from ruleop.language.templates.compile import instead_of
+from ruleop.nearest import did_you_mean_quoted
+from ruleop.reachable import reached
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from ruleop.errors import Site
     from ruleop.kubernetes.crd import CustomResourceDefinition
     from ruleop.language.rules.keys.parsed import ChildDraft, Draft
+    from ruleop.language.rules.order import ChildReads
 
 OWN_CONDITIONS = ("Ready", "Reconciling", "Stalled", "Paused")
 _MOST_LISTED = 6  # ids in a message
@@ -40,7 +43,23 @@ _BOOLEANS = {
 """Words that other readers of YAML take for a boolean, in any case."""
 
 
-def check_defined_names(draft: Draft, findings: Findings) -> None:
+def check_names(
+    draft: Draft, parts: Iterable[RulePart], crds: Iterable[CustomResourceDefinition], findings: Findings
+) -> None:
+    parts = list(parts)
+    _check_defined_names(draft, findings)
+    _check_read_names(draft, parts, crds, findings)
+    _check_lets(draft, parts, findings)
+    _check_dependencies(draft, findings)
+    read = reads(draft, parts)
+    _check_cycles(draft.children, read, findings)
+    _check_cycles(draft.final, read, findings)
+    _check_deletion_order(draft, read, findings)
+    _check_item_ends(draft, findings)
+    _check_run_cycles(draft, findings)
+
+
+def _check_defined_names(draft: Draft, findings: Findings) -> None:
     """Checks ids, lets and item names for reserved names and duplicates."""
     defined: dict[str, tuple[str, Site]] = {}
     named = [("a let", entry.name, entry.site) for entry in draft.let]
@@ -94,7 +113,7 @@ def _check_conditions(draft: Draft, findings: Findings) -> None:
         seen.add(word.text)
 
 
-def check_read_names(
+def _check_read_names(
     draft: Draft, parts: Iterable[RulePart], crds: Iterable[CustomResourceDefinition], findings: Findings
 ) -> None:
     """Checks that every name that is read is visible in its place, and that templates set no name with a meaning."""
@@ -181,7 +200,7 @@ def _why_no_children(part: RulePart, name: str) -> str:
 
 
 def _check_reference(draft: Draft, part: RulePart, reference: Reference, findings: Findings) -> None:
-    head, *rest = _steps(reference)
+    head, *rest = (step for step in reference.path if step != "?")  # which marks that only presence or size is read
     step = rest[0] if rest else None
     if head == "cr" and step == "status" and not part.view.reads_status:
         message = _why_not_visible(draft, part, "status")
@@ -212,12 +231,7 @@ def _why_no_id(draft: Draft, part: RulePart, step: str, ids: frozenset[str]) -> 
     return f'no child has the id "{step}"{_suggested_id(step, ids)}'
 
 
-def _steps(reference: Reference) -> list[str | None]:
-    """The path without the step `?`, which marks that only presence or size is read."""
-    return [step for step in reference.path if step != "?"]
-
-
-def check_dependencies(draft: Draft, findings: Findings) -> None:
+def _check_dependencies(draft: Draft, findings: Findings) -> None:
     """Checks the ids in `dependsOn`."""
     for child in draft.everyone:
         peers, others = draft.peers(child), draft.children if child.final else draft.final
@@ -255,7 +269,7 @@ def _suggested_id(word: str, ids: Collection[str]) -> str:
     return did_you_mean_quoted(word, ids) or listed
 
 
-def check_lets(draft: Draft, parts: Iterable[RulePart], findings: Findings) -> None:
+def _check_lets(draft: Draft, parts: Iterable[RulePart], findings: Findings) -> None:
     """Checks that `observe` does not read an observed object through a let, nor `status` the status."""
     for part in parts:
         if not part.observed and part.key != "status":
@@ -274,3 +288,110 @@ def check_lets(draft: Draft, parts: Iterable[RulePart], findings: Findings) -> N
                     "the status would change what it reads"
                 )
                 findings.mistake("out-of-place", message, reference.site, word=name, start=part.site)
+
+
+# -- order -------------------------------------------------------------------------------------------------------------
+#
+# Children, deletions and runs need one.
+
+
+def _check_cycles(children: Mapping[str, ChildDraft], read: Mapping[str, ChildReads], findings: Findings) -> None:
+    """Reports each child on a cycle once, in the shortest cycle through the first of them in the file."""
+    unordered = set(children) - set(order(children, read))
+    for name in children:
+        if name not in unordered:
+            continue
+        cycle = _shortest_cycle(name, read)
+        if not cycle:
+            continue  # it comes after a cycle
+        first = cycle[0]
+        findings.mistake("cycle", _cycle_message(name, cycle, findings), first.site, word=first.word, start=first.start)
+        unordered -= {link.target for link in cycle}
+
+
+def _shortest_cycle(start: str, read: Mapping[str, ChildReads]) -> list[Link]:
+    """The shortest path from a child back to itself, by breadth-first search."""
+    paths: dict[str, list[Link]] = {start: []}
+    frontier = [start]
+    while frontier:
+        next_frontier = []
+        for name in frontier:
+            for link in read[name].links:
+                if link.target == start:
+                    return [*paths[name], link]
+                if link.target not in paths and link.target in read:
+                    paths[link.target] = [*paths[name], link]
+                    next_frontier.append(link.target)
+        frontier = next_frontier
+    return []
+
+
+def _cycle_message(start: str, cycle: list[Link], findings: Findings) -> str:
+    if len(cycle) == 1 and cycle[0].word:
+        return f'"{start}" reads itself: read the existing object with `live.{start}`'
+    if len(cycle) == 1:
+        return f'"{start}" depends on itself: remove it from its `dependsOn`'
+    source = start
+    links = []
+    for link in cycle:
+        site = findings.with_column(link.site, link.word, link.start)
+        links.append(f'"{source}" {"reads" if link.word else "depends on"} "{link.target}" ({site})')
+        source = link.target
+    return f"a cycle: {', '.join(links)}; break it by reading the existing object with `live.<id>`, which does not wait"
+
+
+def _check_deletion_order(draft: Draft, read: Mapping[str, ChildReads], findings: Findings) -> None:
+    """Checks the ids in `deleteAfter`, and reports a child that would wait for itself."""
+    for child in draft.final.values():
+        if child.table.delete_after:
+            message = f'"{child.id}" is removed when its work is done: `deleteAfter` is for `children`'
+            findings.mistake("out-of-place", message, child.table.delete_after[0].site)
+    graph = deletion_graph(draft, read)
+    for child in draft.children.values():
+        for word in child.table.delete_after:
+            if word.text not in draft.children:
+                findings.mistake("unknown-id", unknown_child(word.text, draft.children), word.site)
+            elif child.id in reached([word.text], lambda name: graph.get(name, ())):
+                first = "itself" if word.text == child.id else f'"{word.text}", which is deleted after "{child.id}"'
+                findings.mistake("cycle", f'"{child.id}" cannot be deleted after {first}', word.site)
+
+
+def _check_run_cycles(draft: Draft, findings: Findings) -> None:
+    """Reports children whose request ids read each other's runs: each run would begin another one."""
+    runs = {child.id: child.table.once for child in draft.children.values() if child.table.once is not None}
+    read = {
+        id_: {name for reference in once.compiled.references for name in id_below(reference)} & runs.keys()
+        for id_, once in runs.items()
+    }
+    for id_, once in runs.items():
+        if others := sorted(name for name in read[id_] - {id_} if id_ in reached([name], read.__getitem__)):
+            message = f'`live.{others[0]}`: the runs of "{id_}" and "{others[0]}" would begin each other without end'
+            findings.mistake("cycle", message, once.node.site)
+
+
+def _check_item_ends(draft: Draft, findings: Findings) -> None:
+    """Checks the ids in `forEachOf`."""
+    for child in draft.everyone:
+        if (word := child.table.for_each_of) is None:
+            continue
+        named = draft.children.get(word.text)
+        if not child.final:
+            message = f'"{child.id}" is made while its item exists: `forEachOf` is for `finalize`'
+            findings.mistake("out-of-place", message, child.table.key_sites["forEachOf"])
+        elif word.text in draft.final:
+            message = f'"{word.text}" is a finalize child: `forEachOf` names a child with `forEach`'
+            findings.mistake("out-of-place", message, word.site)
+        elif named is None:
+            findings.mistake("unknown-id", unknown_child(word.text, draft.children), word.site)
+        elif not named.table.for_each or named.table.patch is not None:
+            message = f'"{word.text}" makes no object for each item of a `forEach`, so it has no items that end'
+            findings.mistake("conflict", message, word.site)
+        elif named.run is not None:
+            message = f'"{word.text}" has `once`: its objects end with their runs, and stand for no item'
+            findings.mistake("conflict", message, word.site)
+        elif named.table.template is not None and named.table.template.compiled.many:
+            message = (
+                f'"{word.text}" makes several objects for each item, and one of them has to stand for the item: '
+                "make several children of its template"
+            )
+            findings.mistake("conflict", message, word.site)

@@ -11,31 +11,90 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.kubernetes.crd import CustomResourceDefinition, parse_crd, schema_at
+from ruleop.kubernetes.crd import API_VERSION, CustomResourceDefinition, parse_crd, schema_at
 from ruleop.kubernetes.schema import subschemas
-from ruleop.language.definitions.definition import (
-    AGE_COLUMN,
-    READY_COLUMN,
-    DefinitionNames,
-    Version,
-    definition_document,
-)
-from ruleop.language.definitions.status_limits import WRITTEN
-from ruleop.language.rules.findings import did_you_mean_quoted
-from ruleop.language.rules.keys.schema_fields import FieldReader, with_empty_default
-from ruleop.language.rules.keys.schema_keys import OtherVersionTable
+from ruleop.language.rules.keys.schema_keys import FieldReader, OtherVersionTable, with_empty_default
+from ruleop.language.status_limits import WRITTEN
+from ruleop.nearest import did_you_mean_quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ruleop.errors import Site
     from ruleop.kubernetes.schema import FieldPath, Schema
-    from ruleop.language.definitions.simple_schema import Resolve
     from ruleop.language.rules.findings import Findings
     from ruleop.language.rules.keys.parsed import Draft
     from ruleop.language.rules.keys.schema_keys import CelRuleTable, ColumnTable, SchemaTable
+    from ruleop.language.rules.keys.simple_schema import Resolve
     from ruleop.language.rules.keys.value_types import Word
     from ruleop.language.templates import YamlNode
+
+
+# -- the document ------------------------------------------------------------------------------------------------------
+
+_PROTECTED: Final = (".k8s.io", ".kubernetes.io")
+READY_COLUMN: Final = {
+    "name": "Ready",
+    "type": "string",
+    "jsonPath": '.status.conditions[?(@.type=="Ready")].status',
+}
+AGE_COLUMN: Final = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A version of a kind: the schema of its objects, and how they are served."""
+
+    name: str
+    schema: Schema
+    columns: tuple[Mapping[str, Any], ...]
+    scale: Mapping[str, str] | None = None
+    served: bool = True
+    stored: bool = True
+    deprecated: bool = False
+
+
+def _document(group: str, names: Mapping[str, Any], versions: Iterable[Version], *, scope: str) -> dict[str, Any]:
+    """`names`: those of its kind, as `spec.names` has them."""
+    metadata: dict[str, Any] = {"name": f"{names['plural']}.{group}"}
+    if f".{group}".endswith(_PROTECTED):
+        metadata["annotations"] = {"api-approved.kubernetes.io": "unapproved, not an API of the Kubernetes project"}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "CustomResourceDefinition",
+        "metadata": metadata,
+        "spec": {
+            "group": group,
+            "scope": scope,
+            "names": names,
+            "versions": [_version(each) for each in versions],
+        },
+    }
+
+
+def _version(version: Version) -> dict[str, Any]:
+    subresources: dict[str, Any] = {"status": {}} if "status" in version.schema["properties"] else {}
+    if version.scale is not None:
+        subresources["scale"] = dict(version.scale)
+    found: dict[str, Any] = {"name": version.name, "served": version.served, "storage": version.stored}
+    if version.deprecated:
+        found["deprecated"] = True
+    if subresources:
+        found["subresources"] = subresources
+    found["additionalPrinterColumns"] = [dict(each) for each in version.columns]
+    found["schema"] = {"openAPIV3Schema": version.schema}
+    return found
+
+
+def plural(kind: str) -> str:
+    """The plural of a kind in lower case, as controller-gen and kubebuilder make it."""
+    name = kind.lower()
+    if name.endswith("y") and name[-2:-1] not in "aeiou":
+        return f"{name[:-1]}ies"
+    return f"{name}es" if name.endswith(("s", "x", "z", "ch", "sh")) else f"{name}s"
+
+
+# -- from the keys -----------------------------------------------------------------------------------------------------
 
 _OPEN: Final[Schema] = {"x-kubernetes-preserve-unknown-fields": True}
 _UNCORRELATED: Final = "the API server cannot compare an item of a list with its old value: use `map[string]` instead"
@@ -60,13 +119,8 @@ def place(sites: Mapping[FieldPath, Site], path: FieldPath, default: Site) -> Si
     return next((sites[path[:end]] for end in range(len(path), 0, -1) if path[:end] in sites), default)
 
 
-def open_type(_name: str) -> Schema:
-    """Stands for every type of the API."""
-    return _OPEN
-
-
 def read_definition(
-    draft: Draft, findings: Findings, *, api_type: Resolve = open_type, inferred: Mapping[str, Schema] | None = None
+    draft: Draft, findings: Findings, *, api_type: Resolve | None = None, inferred: Mapping[str, Schema] | None = None
 ) -> Definition | None:
     """The definition by `schema` of a watch; None without one, or of a kind that can have none. `inferred`: the fields
     of the status that the rules write; None if they are not known, and all are allowed."""
@@ -92,29 +146,27 @@ class _Builder:
         draft: Draft,
         table: SchemaTable,
         findings: Findings,
-        api_type: Resolve,
+        api_type: Resolve | None,
         inferred: Mapping[str, Schema] | None,
     ) -> None:
         self.draft, self.table, self.findings, self.inferred = draft, table, findings, inferred
         types = {entry.name: entry.value for entry in table.types if entry.value is not None}
-        self.reader = FieldReader(types, api_type, findings)
+        self.reader = FieldReader(types, findings, api_type)
 
     def built(self) -> Definition:
-        table, names = self.table, DefinitionNames.of(self.draft.kind.kind)
+        table, kind = self.table, self.draft.kind.kind
         self.reader.read_types()
         versions = [self._version(part, index) for index, part in enumerate(self._parts())]
         self._check_fields(versions)
-        document = definition_document(
-            self.draft.kind.group,
-            DefinitionNames(
-                names.kind,
-                table.plural.text if table.plural else names.plural,
-                table.singular.text if table.singular else names.singular,
-                tuple(word.text for word in table.short_names),
-            ),
-            versions,
-            scope=table.scope,
-        )
+        names: dict[str, Any] = {
+            "kind": kind,
+            "listKind": f"{kind}List",
+            "plural": table.plural.text if table.plural else plural(kind),
+            "singular": table.singular.text if table.singular else kind.lower(),
+        }
+        if table.short_names:
+            names["shortNames"] = [word.text for word in table.short_names]
+        document = _document(self.draft.kind.group, names, versions, scope=table.scope)
         sites: dict[FieldPath, Site] = {
             ("spec", "names", key): word.site
             for key, word in (("plural", table.plural), ("singular", table.singular))

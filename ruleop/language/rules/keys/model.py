@@ -1,15 +1,20 @@
 """The rules of a project as frozen typed objects, with one class per table of the rules language.
 
 Everything here is checked when it is loaded. Expressions and templates are compiled, so that planning only evaluates
-them."""
+them.
+"""
 
 from __future__ import annotations
 
+import copyreg
+import io
+import pickle
 import re
+import sys
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from ruleop.kubernetes.kinds import NAMESPACE_KIND, SERVER_METADATA
 from ruleop.language.secrets.secrecy import PUBLIC, UNKNOWN, Secrecy
@@ -30,7 +35,6 @@ if TYPE_CHECKING:
 #
 # Durations in Kubernetes' notation: 10h, 1h30m, 0s.
 
-
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _PART = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|h|m|s)", re.ASCII)
 PATTERN = r"^([0-9]{1,9}(\.[0-9]{1,9})?(ms|h|m|s))+$"
@@ -49,11 +53,6 @@ def parse_duration(text: str, *, days: bool = False) -> float:
     raise ValueError(f'"{text}" is not a duration: write it like "10h", "1h30m" or "0s"')
 
 
-# -- refused metadata --------------------------------------------------------------------------------------------------
-#
-# The fields of metadata that rules cannot set.
-
-
 REFUSED_METADATA: Mapping[str, str] = MappingProxyType(
     {
         "generateName": "set metadata.name: ruleop finds objects by name",
@@ -65,8 +64,7 @@ REFUSED_METADATA: Mapping[str, str] = MappingProxyType(
 """The fields of metadata that a child cannot set, and what to do instead."""
 
 
-# -- model -------------------------------------------------------------------------------------------------------------
-
+# -- rules -------------------------------------------------------------------------------------------------------------
 
 Strategy = Literal["merge", "server-side", "create-only"]
 EMPTY: Mapping[str, Any] = MappingProxyType({})
@@ -500,3 +498,36 @@ class Project:
     reads_environment: bool  # whether it depends on environment variables, too
     findings: tuple[Finding, ...] = ()  # findings that do not make the project invalid
     definitions: tuple[Object, ...] = ()  # the whole CRDs of `schema`, which only tools make
+
+
+# -- rules as bytes ----------------------------------------------------------------------------------------------------
+#
+# From the process that loads them to the operator. Both run the same ruleop, and nothing else writes to the pipe
+# between them: what is read is trusted like the code.
+
+SIZE_BYTES: Final = 8
+"""Before the bytes of rules, their number; it is zero of rules that cannot be used."""
+_DEPTH: Final = 20_000  # of nodes inside others, of which templates may have some hundreds
+
+
+def _mapping(entries: dict[Any, Any]) -> MappingProxyType[Any, Any]:
+    return MappingProxyType(entries)
+
+
+class _Pickler(pickle.Pickler):
+    dispatch_table = copyreg.dispatch_table | {MappingProxyType: lambda proxy: (_mapping, (dict(proxy),))}
+
+
+def to_bytes(project: Project) -> bytes:
+    written, depth = io.BytesIO(), sys.getrecursionlimit()
+    sys.setrecursionlimit(_DEPTH)
+    try:
+        _Pickler(written, pickle.HIGHEST_PROTOCOL).dump(project)
+    finally:
+        sys.setrecursionlimit(depth)
+    return written.getvalue()
+
+
+def from_bytes(data: bytes) -> Project:
+    project: Project = pickle.loads(data)  # noqa: S301 - of a process of this one
+    return project

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 from ruleop.errors import Site
 from ruleop.kubernetes.merge import Path, PathError, parse_path
-from ruleop.language.rules.findings import Findings, did_you_mean_quoted, format_list
+from ruleop.language.rules.findings import Findings, format_list
 from ruleop.language.rules.keys.model import DAYS, PATTERN, Share, parse_duration
 from ruleop.language.templates import Expression, RuleErrors, StringTemplate, TextTemplate, Tree, YamlNode
 from ruleop.language.templates.compile.hints import has_templates
 from ruleop.language.templates.compile.library import NO_KIND
+from ruleop.nearest import did_you_mean_quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -35,27 +36,12 @@ TEMPLATE: Final[dict[str, JSON]] = {"type": "string", "pattern": r"\{[{%]"}
 _PERCENT = re.compile(r"(0|[1-9][0-9]{0,2})%", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Analysis:
-    """Checks of single values. The operator parses without them, because a process of its own checks the rules."""
-
-    refusal: Callable[[str], str | None] = lambda _name: None
-    """The reason that a check of this name cannot be allowed; None if it can."""
-    foreign_keys: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Keys of other tools with what to write instead, by the table."""
-
-
-NO_ANALYSIS: Final = Analysis()
-
-
 @dataclass(slots=True)
 class FileReading:
-    """The context of parsing: the templates, their library, the findings, and the checks."""
+    """The context of parsing."""
 
     library: Library
-    templates: Mapping[str, str]
     findings: Findings
-    analysis: Analysis = NO_ANALYSIS
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,7 +359,7 @@ class TemplateFile(ValueType[Templated[TextTemplate]]):
         if not isinstance(name, str):
             wrong_type(node, what, "the name of a file below templates/", reading)
             return None
-        if message := self._missing_message(name, reading.templates):
+        if message := self._missing_message(name, reading.library.texts):
             reading.findings.mistake("missing-file", message, node.site)
             return None
         library = reading.library

@@ -12,6 +12,7 @@ from ruleop.kubernetes.accounts import ACCOUNT_IN_WORDS, ACCOUNT_PATTERN
 from ruleop.kubernetes.cron import schedule_fault, zone_fault
 from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.names import KEY_IN_WORDS, LABEL, MAX_LABEL, PREFIXED, QUALIFIED, SUBDOMAIN, VALUE_IN_WORDS
+from ruleop.language.rules.check_ids import SILENCEABLE, refusal
 from ruleop.language.rules.keys.model import Share, Strategy
 from ruleop.language.rules.keys.schema_keys import SCHEMA_TABLES, SchemaTable
 from ruleop.language.rules.keys.tables import (
@@ -24,6 +25,7 @@ from ruleop.language.rules.keys.tables import (
     Table,
     TableOf,
     key,
+    table_schema,
 )
 from ruleop.language.rules.keys.value_types import (
     NAME,
@@ -56,7 +58,7 @@ from ruleop.language.rules.keys.value_types import (
     wrong_type,
 )
 from ruleop.language.templates import Expression, StringTemplate, TextTemplate, Tree, YamlNode
-from ruleop.language.templates.bodies.kinds import COMPUTED
+from ruleop.language.templates.bodies.documents import COMPUTED
 from ruleop.language.templates.compile.hints import has_templates
 
 if TYPE_CHECKING:
@@ -573,6 +575,10 @@ class ObserveTable(Table):
     )
 
     @property
+    def object_kind(self) -> Kind:
+        return Kind(self.group.text, self.version.text if self.version else "", self.kind.text if self.kind else "")
+
+    @property
     def many(self) -> bool:
         """Whether the id is a list."""
         return self.name is None or "forEach" in self.key_sites
@@ -812,8 +818,6 @@ class WatchTable(Table):
 
 
 WATCHES = ListOf(TableOf(WatchTable), "a watch")
-
-
 _REASONS = MapOf(TextValue(r"(?s:.*\S.*)", "a reason, in a few words"), "the check")
 
 
@@ -823,12 +827,12 @@ class AllowedChecks(ValueType[tuple[NamedEntry[Word], ...]]):
     def read(self, node: YamlNode, what: str, reading: FileReading) -> tuple[NamedEntry[Word], ...] | None:
         entries = _REASONS.read(node, what, reading)
         for entry in entries or ():
-            if (mistake := reading.analysis.refusal(entry.name)) is not None:
+            if (mistake := refusal(entry.name)) is not None:
                 reading.findings.mistake("wrong-value", mistake, entry.site)
         return entries
 
     def schema(self) -> dict[str, JSON]:
-        """Without the ids (json_schema.py)."""
+        """Without the ids, which `watches_schema` adds."""
         return {"type": "object", "additionalProperties": {"type": "string", "pattern": r"\S"}}
 
     def of(self, default: JSON) -> tuple[NamedEntry[Word], ...]:
@@ -877,3 +881,19 @@ TABLES: tuple[type[Table], ...] = (
     RolloutTable,
     *SCHEMA_TABLES,
 )
+
+
+def watches_schema() -> dict[str, JSON]:
+    """The JSON Schema of watches.yaml and of included files. It cannot check names, cycles and templates."""
+    definitions: dict[str, JSON] = {table.DEFINITION: table_schema(table) for table in TABLES}
+    definitions[FileTable.DEFINITION]["properties"]["allow"]["propertyNames"] = {
+        "enum": [check.id for check in SILENCEABLE]
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "ruleop rules (watches.yaml)",
+        "if": {"type": "array"},
+        "then": WATCHES.schema() | {"minItems": 1},
+        "else": {"$ref": f"#/$defs/{FileTable.DEFINITION}"},
+        "$defs": definitions,
+    }

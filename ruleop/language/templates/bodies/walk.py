@@ -13,7 +13,20 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeGuard
 
 from ruleop.errors import RuleError, Site
 from ruleop.language.templates import syntax
-from ruleop.language.templates.bodies.body import BodyMembers, Items, Scalar
+from ruleop.language.templates.bodies.body import (
+    BodyMembers,
+    Fragment,
+    Items,
+    PossiblePart,
+    PossibleText,
+    Scalar,
+    Shown,
+    Sum,
+    Value,
+    Variant,
+    as_text,
+    scalar,
+)
 from ruleop.language.templates.bodies.conditions import (
     Assignment,
     Atom,
@@ -29,22 +42,11 @@ from ruleop.language.templates.bodies.conditions import (
     TooLarge,
     atoms,
 )
-from ruleop.language.templates.bodies.possible import (
-    Fragment,
-    PossiblePart,
-    PossibleText,
-    Shown,
-    Sum,
-    Value,
-    Variant,
-    as_text,
-    scalar,
-)
 from ruleop.language.templates.syntax import EFFECTS, PRINTING, bodies_of, names_set
-from ruleop.language.templates.tree.lines import BlockItem
 from ruleop.language.templates.tree.nodes import (
     DATA,
     Block,
+    BlockItem,
     Blocks,
     Choice,
     Constant,
@@ -62,12 +64,12 @@ from ruleop.language.templates.tree.nodes import (
 )
 from ruleop.language.templates.tree.nodes import Value as WholeValue
 from ruleop.language.templates.values.faults import RuleErrors
-from ruleop.language.templates.yaml.yaml_reader import repeated_key
+from ruleop.language.templates.yaml_reader import repeated_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
-    from ruleop.language.templates.tree.lines import Item
+    from ruleop.language.templates.tree.nodes import Item
     from ruleop.language.templates.tree.templates import File
 
 MAX_FRAME: Final = 60  # entries of calls and files in each other

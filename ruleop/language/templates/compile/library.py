@@ -1,4 +1,4 @@
-"""All templates of a project, in memory.
+"""All templates of a project, in memory, with the files that each names.
 
 Compiling is slow (milliseconds) and happens once, when the project is loaded. Mistakes in the text of a template are
 found then, with their lines.
@@ -7,6 +7,7 @@ found then, with their lines.
 from __future__ import annotations
 
 import contextlib
+import re
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -16,34 +17,81 @@ import jinja2
 from ruleop.errors import RuleError, Site
 from ruleop.kubernetes.kinds import Kind
 from ruleop.language.templates import syntax
-from ruleop.language.templates.bodies.documents import Possible, possible_of
-from ruleop.language.templates.bodies.kinds import computed_fields, name_of
-from ruleop.language.templates.compile.conversion import converted
-from ruleop.language.templates.compile.environment import ParserEnvironment
+from ruleop.language.templates.bodies.documents import Possible, computed_fields, name_of, possible_of
+from ruleop.language.templates.compile.conversion import ParserEnvironment
 from ruleop.language.templates.compile.hints import check_reserved, has_templates, mistakes_in, syntax_message
-from ruleop.language.templates.compile.named_files import (
-    Named,
-    named_templates,
-    without_unused_macros,
-)
 from ruleop.language.templates.compile.references import read_tree
 from ruleop.language.templates.compile.value_trees import ValueTree, read_value
-from ruleop.language.templates.compiled import Expression, StringTemplate, TextTemplate, Tree
-from ruleop.language.templates.reads import Reads
-from ruleop.language.templates.syntax import EFFECTS, find
+from ruleop.language.templates.compiled import Expression, Reads, StringTemplate, TextTemplate, Tree
+from ruleop.language.templates.syntax import EFFECTS, find, names_in
 from ruleop.language.templates.tree.nodes import Blocks, Constant, DocumentBlock, Statement
-from ruleop.language.templates.tree.templates import Computation, Instrument, Templates
+from ruleop.language.templates.tree.templates import FOLDER, Computation, Instrument, Templates
 from ruleop.language.templates.values.faults import RuleErrors, mistake
 from ruleop.nearest import did_you_mean
 from ruleop.reachable import reached
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 
     from ruleop.language.templates.tree.nodes import Documents, Node
     from ruleop.language.templates.tree.pieces import Form
-    from ruleop.language.templates.yaml.yaml_node import YamlNode
+    from ruleop.language.templates.yaml_reader import YamlNode
 
+
+# -- named files -------------------------------------------------------------------------------------------------------
+#
+# The other files of templates/ to which a template refers. Names must be literal text, so that the files of a rule are
+# known when it is loaded.
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    name: str
+    line: int
+    optional: bool = False  # the file may be missing
+    is_run: bool = True  # the file is a template; `file` reads it as text
+    hides_names: bool = False  # an import `without context`
+    is_part_of_document: bool = True  # its text may become a part of the document; `render` returns a string
+    imported: frozenset[str] | None = None  # the macros that are imported; None: the whole file is run
+
+
+def named_templates(tree: syntax.Template) -> Iterator[Named]:
+    for tag in find(tree, syntax.Include):
+        optional = len(tag.files) > 1 or tag.ignore_missing
+        yield from (Named(file, tag.site.line, optional) for file in tag.files)
+    for import_ in find(tree, syntax.Import):
+        yield Named(import_.file, import_.site.line, hides_names=not import_.with_context)
+    for from_import in find(tree, syntax.FromImport):
+        imported = frozenset(name for name, _ in from_import.names)
+        hides_names = not from_import.with_context
+        yield Named(from_import.file, from_import.site.line, hides_names=hides_names, imported=imported)
+    for extends in find(tree, syntax.Extends):
+        yield Named(extends.file, extends.site.line)
+    for call in find(tree, syntax.Call):
+        first = call.args[0] if call.args else None
+        if call.name in {"file", "render"} and isinstance(first, syntax.Const):
+            is_run = call.name == "render"
+            yield Named(str(first.value), call.site.line, is_run=is_run, is_part_of_document=False)
+
+
+def without_unused_macros(tree: syntax.Template, imported: Iterable[str]) -> syntax.Template:
+    """The tree of a file without the macros that are neither imported nor called by what is run."""
+    macros = {node.name: node for node in tree.body if isinstance(node, syntax.Macro)}
+    named = {name for node in tree.body if not isinstance(node, syntax.Macro) for name in names_in(node)}
+    used = reached(macros.keys() & {*imported, *named}, lambda name: macros.keys() & names_in(macros[name]))
+    body = tuple(node for node in tree.body if not isinstance(node, syntax.Macro) or node.name in used)
+    return tree if len(body) == len(tree.body) else syntax.Template(body, site=tree.site)
+
+
+_QUOTED = re.compile(r"""['"]([A-Za-z0-9._/-]+)['"]""")
+
+
+def quoted_names(text: str, templates: Container[str]) -> Iterator[str]:
+    """The names of templates that are in quotes in a text."""
+    return (match[1] for match in _QUOTED.finditer(text) if match[1] in templates)
+
+
+# -- library -----------------------------------------------------------------------------------------------------------
 
 Result = TypeVar("Result")
 NO_KIND = "no apiVersion and kind in plain text: ruleop has to know them before it renders"
@@ -63,12 +111,9 @@ class TemplateSource:
 class Library:
     """The templates of a project. It is loaded by one thread."""
 
-    def __init__(
-        self, sources: Mapping[str, str], *, prefix: str = "templates/", probe: Instrument | None = None
-    ) -> None:
+    def __init__(self, sources: Mapping[str, str], *, probe: Instrument | None = None) -> None:
         self.texts = dict(sources)
-        self.prefix = prefix
-        self.templates = Templates(self.texts, prefix, self._evaluated, probe)
+        self.templates = Templates(self.texts, self._evaluated, probe)
         self.environment = ParserEnvironment(self.templates.callables)
         self.probe = probe
         self._possible: dict[str | int, Possible] = {}  # of files, and of values by their ids
@@ -262,7 +307,7 @@ class Library:
         return [tree, *self.written_trees(files)]
 
     def _read(self, name: str) -> TemplateSource:
-        path = self.prefix + name
+        path = FOLDER + name
         text = self.texts.get(name)
         if text is None:
             raise mistake(f"no such template{did_you_mean(name, self.texts)}", Site(path))
@@ -272,13 +317,12 @@ class Library:
 
     def _parse(self, text: str, start: Site, *, is_file: bool = False) -> syntax.Template:
         try:
-            found = self.environment._parse(text, start.path, start.path)  # noqa: SLF001 - `parse` would rewrite errors
-            tree, refused = converted(found, self.environment.printed(), start, is_file=is_file)
+            tree, refused = self.environment.tree(text, start, is_file=is_file)
         except jinja2.TemplateSyntaxError as error:
             raise mistake(syntax_message(error, text), Site(start.path, error.lineno)) from None
         except RecursionError:
             raise mistake("nested too deeply", start) from None
-        if mistakes := [*refused, *mistakes_in(tree, self.environment.filters, self.environment.tests)]:
+        if mistakes := [*refused, *mistakes_in(tree)]:
             raise RuleErrors(mistakes)
         return tree
 
@@ -334,7 +378,7 @@ class Library:
     def _check_named(self, named: Iterable[Named], site: Site) -> None:
         mistakes = [
             RuleError(
-                f"{self.prefix}{each.name} does not exist{did_you_mean(each.name, self.texts)}",
+                f"{FOLDER}{each.name} does not exist{did_you_mean(each.name, self.texts)}",
                 Site(site.path, each.line) if not site.line else site,
             )
             for each in named

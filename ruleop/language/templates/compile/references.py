@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from ruleop.language.templates import syntax
-from ruleop.language.templates.filters.declarations import Trait
+from ruleop.language.templates.compiled import Path, Reads, Reference
+from ruleop.language.templates.declarations import Trait
 from ruleop.language.templates.filters.registry import filters_with
-from ruleop.language.templates.reads import Path, Reads, Reference
 from ruleop.language.templates.syntax import find, names_set
 
 if TYPE_CHECKING:

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Final
 
 from ruleop.language.templates import syntax
 from ruleop.language.templates.compile.references import COUNTERS, SAME_ITEMS, attribute_name, picked_names
-from ruleop.language.templates.filters.declarations import Trait
+from ruleop.language.templates.declarations import Trait
 from ruleop.language.templates.filters.registry import filters_with
 from ruleop.language.templates.syntax import PRINTING, children, find, names_set
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from ruleop.language.templates.reads import Path
+    from ruleop.language.templates.compiled import Path
     from ruleop.language.templates.values.text import SlotPlace
 
 FUNCTION: Final[Path] = ("", "function")

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ruleop.errors import Site
-    from ruleop.language.templates.tree.lines import Part
-    from ruleop.language.templates.yaml.yaml_node import YamlNode
+    from ruleop.language.templates.tree.nodes import Part
+    from ruleop.language.templates.yaml_reader import YamlNode
 
 _TAG: Final = re.compile(r"\s*\{%[-+]?\s*(for|if|elif|else|endfor|endif)\b(?:(?!%\}).)*%\}\s*", re.DOTALL)
 _NO_END: Final = "{} is not needed: what a tag holds ends with the value of its key"

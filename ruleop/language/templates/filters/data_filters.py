@@ -9,21 +9,72 @@ import hashlib
 import ipaddress
 import re
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 import orjson
 
 from ruleop.kubernetes.kinds import SERVER_METADATA
 from ruleop.kubernetes.names import MAX_LABEL, RESERVED_PREFIX, is_label
-from ruleop.language.templates.filters.declarations import Filters, Trait
-from ruleop.language.templates.filters.exact_numbers import Exact, exact_quantity, in_unit
+from ruleop.kubernetes.quantity import SUFFIXES, parse_quantity
+from ruleop.language.templates.declarations import Filters, Trait
 from ruleop.language.templates.filters.list_filters import identity
 from ruleop.language.templates.values.cost import WRITTEN_BYTES, check_items
-from ruleop.language.templates.values.data import is_list, plain, scalar_text
+from ruleop.language.templates.values.data import float_text, is_list, json_number, plain, scalar_text
 from ruleop.language.templates.values.faults import Fault
 from ruleop.language.templates.values.text import Dump, Text
-from ruleop.language.templates.yaml.yaml_writer import yaml_text
+from ruleop.language.templates.yaml_writer import yaml_text
+
+# -- exact numbers -----------------------------------------------------------------------------------------------------
+#
+# Numbers on which the arithmetic of a template is exact: what the filter `quantity` returns.
+#
+# `'500m' | quantity` is one half and `'1Gi' | quantity` is 1073741824.
+
+
+class Exact(Fraction):
+    """A fraction that stays exact in arithmetic. A float counts as it is written: `0.1` is one tenth."""
+
+    def __new__(cls, value: Any, denominator: int | None = None) -> Self:
+        if isinstance(value, float):
+            value = float_text(value)
+        return super().__new__(cls, value, denominator)
+
+    def as_json(self) -> int | float:
+        return json_number(int(self) if self.denominator == 1 else float(self))
+
+    def as_text(self) -> str:
+        return str(self.as_json()) if self.denominator == 1 else float_text(float(self))
+
+    __str__ = as_text
+    __hash__ = Fraction.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return Fraction.__eq__(self, Exact(other) if isinstance(other, float) else other)
+
+    def __rpow__(self, other: Any) -> Any:
+        return Exact(other) ** self
+
+
+def _exact_operator(name: str) -> Any:
+    operation = getattr(Fraction, name)
+
+    def operate(self: Exact, *others: Any) -> Any:
+        if any(isinstance(other, bool) or not isinstance(other, (int, float, Fraction)) for other in others):
+            return NotImplemented
+        result = operation(self, *map(Exact, others))
+        return Exact(result) if isinstance(result, (int, float, Fraction)) else result
+
+    return operate
+
+
+_OPERATORS = "add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow neg pos abs"
+for _name in _OPERATORS.split():
+    setattr(Exact, f"__{_name}__", _exact_operator(f"__{_name}__"))
+
+
+# -- data filters ------------------------------------------------------------------------------------------------------
 
 FILTERS: Final = Filters()
 
@@ -270,8 +321,14 @@ def dns_label(value: Any, *others: Any) -> str:
 @FILTERS.declare("quantity", "string or number", "number", example=("'1Gi' | quantity('Mi')", "1024"))
 def quantity(value: Any, unit: str | None = None) -> Exact | int:
     """`500m` and `2Gi` as exact numbers; in whole units, if a unit is given."""
-    amount = exact_quantity(value)
-    return amount if unit is None else in_unit(amount, unit)
+    amount = parse_quantity(value) if isinstance(value, str) else value
+    if amount is None or isinstance(amount, bool) or not isinstance(amount, (int, float, Fraction)):
+        raise Fault("not a quantity: use a number or text such as 500m, 1.5 or 2Gi")
+    if unit is None:
+        return Exact(amount)
+    if unit not in SUFFIXES:
+        raise Fault(f"unknown unit of a quantity; use one of {', '.join(filter(None, SUFFIXES))}")
+    return int(Exact(amount) / SUFFIXES[unit] // 1)
 
 
 @FILTERS.declare("condition", "mapping", "string", example=("{} | condition('Ready')", "Unknown"))

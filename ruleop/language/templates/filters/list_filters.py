@@ -13,12 +13,11 @@ from typing import Any, Final
 
 import orjson
 
-from ruleop.language.templates.filters.declarations import Filters, Trait
+from ruleop.language.templates.declarations import Filters, Trait
 from ruleop.language.templates.values.cost import MAX_COMPARED, MAX_NODES, MAX_REPEAT, check_items, exceeded
 from ruleop.language.templates.values.data import is_list, noun, plain, scalar_text
 from ruleop.language.templates.values.faults import Fault
-from ruleop.language.templates.values.lookup import Group, MappingEntry, field_of, reach
-from ruleop.language.templates.values.operators import comparable, given, operate
+from ruleop.language.templates.values.operators import Group, MappingEntry, comparable, field_of, given, operate, reach
 from ruleop.language.templates.values.undefined import UndefinedValue, Unknown
 
 FILTERS: Final = Filters()

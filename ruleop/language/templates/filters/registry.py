@@ -10,37 +10,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import jinja2.filters
 import jinja2.tests
+from jinja2.defaults import DEFAULT_POLICIES
+from jinja2.utils import Cycler, Joiner, Namespace
 
+from ruleop.language.templates.declarations import DeclaredFilter, DeclaredTest, Filters, Trait, declared_kinds
 from ruleop.language.templates.filters import data_filters, list_filters, text_filters
-from ruleop.language.templates.filters.declarations import DeclaredFilter, DeclaredTest, Filters, Trait
+from ruleop.language.templates.filters.data_filters import Exact
 from ruleop.language.templates.filters.list_filters import SIZED
 from ruleop.language.templates.filters.text_filters import version
-from ruleop.language.templates.values.cost import Exhausted, called, read_size
+from ruleop.language.templates.values.cost import MAX_RANGE, Exhausted, called, exceeded, read_size
 from ruleop.language.templates.values.data import View, scalar_text
-from ruleop.language.templates.values.declared_kinds import declared_kinds
 from ruleop.language.templates.values.faults import Fault, reworded
-from ruleop.language.templates.values.lookup import reach
-from ruleop.language.templates.values.methods import replaced
-from ruleop.language.templates.values.operators import comparable, contains, given, printf
+from ruleop.language.templates.values.operators import comparable, contains, given, printf, reach, replaced
 from ruleop.language.templates.values.text import Dump, Text
-from ruleop.language.templates.values.undefined import UndefinedValue
+from ruleop.language.templates.values.undefined import OMIT, UndefinedValue
 
 if TYPE_CHECKING:
     from types import FrameType
-
-
-class ByName(Protocol):
-    """The filters and tests of a project, which some filters call."""
-
-    @property
-    def filters(self) -> Mapping[str, Callable[..., Any]]: ...
-
-    @property
-    def tests(self) -> Mapping[str, Callable[..., bool]]: ...
 
 
 def _guarded(name: str, function: Callable[..., Any], traits: Trait = Trait.NONE) -> Callable[..., Any]:
@@ -122,7 +112,7 @@ def ternary(value: Any, true_val: Any, false_val: Any, none_val: Any = None) -> 
 
 
 @_OWN.declare("map", SIZED, "list", Trait.WALKS_ITEMS | Trait.TAKES_ATTRIBUTE, needs="callables")
-def map_(callables: ByName, value: Iterable[Any], *args: Any, **kwargs: Any) -> list[Any]:
+def map_(callables: Callables, value: Iterable[Any], *args: Any, **kwargs: Any) -> list[Any]:
     if "attribute" in kwargs:
         attribute = kwargs.pop("attribute")
         fallback = kwargs.pop("default", None)
@@ -138,7 +128,7 @@ def map_(callables: ByName, value: Iterable[Any], *args: Any, **kwargs: Any) -> 
     return [filter_(item, *rest, **kwargs) for item in value]
 
 
-def _item_test(callables: ByName, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[[Any], bool]:
+def _item_test(callables: Callables, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[[Any], bool]:
     if not args:
         return bool
     name, *rest = args
@@ -156,19 +146,19 @@ def _tests_definedness(args: tuple[Any, ...]) -> bool:
 
 
 @_OWN.declare("select", SIZED, "list", Trait.WALKS_ITEMS | Trait.SAME_ITEMS, needs="callables")
-def select(callables: ByName, value: Iterable[Any], *args: Any, **kwargs: Any) -> list[Any]:
+def select(callables: Callables, value: Iterable[Any], *args: Any, **kwargs: Any) -> list[Any]:
     test = _item_test(callables, args, kwargs)
     return [item for item in value if test(item)]
 
 
 @_OWN.declare("reject", SIZED, "list", Trait.WALKS_ITEMS | Trait.SAME_ITEMS, needs="callables")
-def reject(callables: ByName, value: Iterable[Any], *args: Any, **kwargs: Any) -> list[Any]:
+def reject(callables: Callables, value: Iterable[Any], *args: Any, **kwargs: Any) -> list[Any]:
     test = _item_test(callables, args, kwargs)
     return [item for item in value if not test(item)]
 
 
 @_OWN.declare("selectattr", SIZED, "list", _BY_ATTRIBUTE, needs="callables")
-def selectattr(callables: ByName, value: Iterable[Any], attribute: Any, *args: Any, **kwargs: Any) -> list[Any]:
+def selectattr(callables: Callables, value: Iterable[Any], attribute: Any, *args: Any, **kwargs: Any) -> list[Any]:
     """The items whose attribute passes the test. Items without the attribute do not."""
     test, takes_undefined = _item_test(callables, args, kwargs), _tests_definedness(args)
     pairs = ((item, reach(item, attribute)) for item in value)
@@ -176,7 +166,7 @@ def selectattr(callables: ByName, value: Iterable[Any], attribute: Any, *args: A
 
 
 @_OWN.declare("rejectattr", SIZED, "list", _BY_ATTRIBUTE, needs="callables")
-def rejectattr(callables: ByName, value: Iterable[Any], attribute: Any, *args: Any, **kwargs: Any) -> list[Any]:
+def rejectattr(callables: Callables, value: Iterable[Any], attribute: Any, *args: Any, **kwargs: Any) -> list[Any]:
     """The items whose attribute does not pass the test, and those without the attribute."""
     test, takes_undefined = _item_test(callables, args, kwargs), _tests_definedness(args)
     pairs = ((item, reach(item, attribute)) for item in value)
@@ -231,7 +221,7 @@ _SHARED: Final = {name: _guarded(name, each.function, each.traits) for name, eac
 """The filters that need nothing of a project."""
 
 
-def build_filters(callables: ByName, read_captured: Callable[[Any, str], Any]) -> dict[str, Callable[..., Any]]:
+def build_filters(callables: Callables, read_captured: Callable[[Any, str], Any]) -> dict[str, Callable[..., Any]]:
     given_as: Mapping[str, object] = {"callables": callables, "read_captured": read_captured}
     bound = {name: partial(each.function, given_as[each.needs]) for name, each in FILTERS.items() if each.needs}
     return {**_SHARED, **{name: _guarded(name, each, FILTERS[name].traits) for name, each in bound.items()}}
@@ -313,8 +303,57 @@ TESTS: Final[Mapping[str, DeclaredTest]] = {
 }
 
 
-def build_tests(callables: ByName) -> dict[str, Callable[..., bool]]:
+def build_tests(callables: Callables) -> dict[str, Callable[..., bool]]:
     return {
         name: _tested(partial(each.function, callables)) if each.needs else each.function
         for name, each in TESTS.items()
     }
+
+
+# -- callables ---------------------------------------------------------------------------------------------------------
+#
+# The names that templates may call: filters, tests, and the functions that are the same for all renders.
+#
+# Templates access plain data and these. No attribute of a Python object is accessible: fields are looked up in data,
+# and methods in a short table (`values.operators`).
+
+
+class TemplateFunction:
+    """A function that templates may call. Nothing else is callable for them but macros and helpers of Jinja."""
+
+    __slots__ = ("function", "name")
+
+    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+        self.name = name
+        self.function = function
+
+
+class Callables:
+    policies: Final = DEFAULT_POLICIES  # of Jinja's filters
+
+    def __init__(self, read_file: Callable[[Any], str], read_captured: Callable[[Any, str], Any]) -> None:
+        """`read_file`: the text of a file, by its name. `read_captured`: the data of captured text."""
+        self.filters: dict[str, Callable[..., Any]] = build_filters(self, read_captured)
+        self.tests: dict[str, Callable[..., bool]] = build_tests(self)
+        self.functions: Final = {
+            "omit": OMIT,
+            "range": TemplateFunction("range", bounded_range),
+            "dict": TemplateFunction("dict", dict),
+            "namespace": Namespace,
+            "cycler": Cycler,
+            "joiner": Joiner,
+            "file": TemplateFunction("file", read_file),
+        }
+
+
+def bounded_range(*args: Any) -> range:
+    numbers = range(*map(_integer, args))
+    if len(numbers) > MAX_RANGE:
+        raise exceeded("range of {} numbers", len(numbers), MAX_RANGE)
+    return numbers
+
+
+def _integer(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, float, Exact)) or value != int(value):
+        raise Fault("range takes whole numbers")
+    return int(value)

@@ -15,19 +15,19 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from textwrap import TextWrapper
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote as percent_encoded
 from urllib.parse import urlencode as form_encoded
 
 import re2
 
-from ruleop.language.templates.filters.declarations import Filters, Trait
+from ruleop.language.templates.declarations import Filters, Trait
+from ruleop.language.templates.filters.list_filters import SIZED
 from ruleop.language.templates.values.cost import MAX_STEPS, Exhausted, check_items, check_text, exceeded
 from ruleop.language.templates.values.cost import width as bounded_width
 from ruleop.language.templates.values.data import noun, plain, scalar_text
 from ruleop.language.templates.values.faults import Fault
-from ruleop.language.templates.values.lookup import reach
-from ruleop.language.templates.values.methods import METHODS, joined_by
+from ruleop.language.templates.values.operators import METHODS, joined_by, reach
 from ruleop.language.templates.values.text import Dump, Indent, Text
 from ruleop.language.templates.values.undefined import UndefinedValue
 
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 FILTERS: Final = Filters()
-_SIZED: Final = "list or mapping or string"
 
 
 @FILTERS.declare("indent", "scalar", "string", Trait.KEEPS_TEXT)
@@ -54,7 +53,7 @@ def trim(value: Any, chars: str | None = None) -> Any:
     return text.strip(chars)
 
 
-@FILTERS.declare("join", _SIZED, "string", Trait.TAKES_ATTRIBUTE)
+@FILTERS.declare("join", SIZED, "string", Trait.TAKES_ATTRIBUTE)
 def join(value: Any, d: str = "", attribute: Any = None) -> str:
     """The items joined into text; with `attribute`, the attributes of the items that have it."""
     if attribute is not None:
@@ -155,29 +154,15 @@ def _compiled(pattern: str) -> Any:
         ) from None
 
 
-class Flags(NamedTuple):
-    """Flags of a pattern."""
-
-    ignorecase: bool = False
-    multiline: bool = False  # ^ and $ match at each line
-
-    def __str__(self) -> str:
-        letters = ("i" if self.ignorecase else "") + ("m" if self.multiline else "")
-        return f"(?{letters})" if letters else ""
-
-
-def _pattern(pattern: Any, flags: Flags) -> Any:
-    text = f"{flags}{scalar_text(pattern)}"
-    if len(text) > 4096:
+def _matches(pattern: Any, text: str, *, ignorecase: bool, multiline: bool) -> Iterator[Any]:
+    """The matches. `multiline`: ^ and $ match at each line. Nothing interrupts the search for one, so what it may take
+    is bounded, by the slowest of RE2's ways: for each byte of the text a step of each instruction of the pattern, and
+    of its groups. Many searches are ended by the guard of the plan."""
+    letters = ("i" if ignorecase else "") + ("m" if multiline else "")
+    source = (f"(?{letters})" if letters else "") + scalar_text(pattern)
+    if len(source) > 4096:
         raise Exhausted("the regular expression has more than 4,096 characters")
-    return _compiled(text)
-
-
-def _matches(pattern: Any, text: str, flags: Flags) -> Iterator[Any]:
-    """The matches. Nothing interrupts the search for one, so what it may take is bounded, by the slowest of RE2's ways:
-    for each byte of the text a step of each instruction of the pattern, and of its groups. Many searches are ended by
-    the guard of the plan."""
-    compiled = _pattern(pattern, flags)
+    compiled = _compiled(source)
     steps = len(text.encode("utf-8", "surrogatepass")) * compiled.programsize * (200 + compiled.groups)
     if steps > MAX_STEPS:
         raise exceeded("up to {} steps of a regular expression for this text", steps, MAX_STEPS)
@@ -187,7 +172,7 @@ def _matches(pattern: Any, text: str, flags: Flags) -> Iterator[Any]:
 @FILTERS.declare("regex_match", "scalar", "boolean", example=("spec.image | regex_match('^1[.]')", "true"))
 def regex_match(value: Any, pattern: str, *, ignorecase: bool = False, multiline: bool = False) -> bool:
     """Whether the pattern matches anywhere in the text; anchor it with ^ and $."""
-    return next(_matches(pattern, scalar_text(value), Flags(ignorecase, multiline)), None) is not None
+    return next(_matches(pattern, scalar_text(value), ignorecase=ignorecase, multiline=multiline), None) is not None
 
 
 @FILTERS.declare(
@@ -198,7 +183,7 @@ def regex_search(value: Any, pattern: str, *groups: Any, ignorecase: bool = Fals
     references = [_GROUP.fullmatch(scalar_text(group)) for group in groups]
     if None in references:
         raise Fault(r"regex_search: after the pattern it takes groups, such as '\\1' or '\\g<name>'")
-    match = next(_matches(pattern, scalar_text(value), Flags(ignorecase, multiline)), None)
+    match = next(_matches(pattern, scalar_text(value), ignorecase=ignorecase, multiline=multiline), None)
     if match is None or not references:
         return match and match.group()
     try:
@@ -215,7 +200,7 @@ def regex_replace(
     text, new, found, at = scalar_text(value), scalar_text(replacement), io.StringIO(), 0
     names = (name or number for name, number in _GROUP.findall(new))
     groups = Counter(int(name) if name.isdecimal() else name for name in names)
-    for match in _matches(pattern, text, Flags(ignorecase, multiline)):
+    for match in _matches(pattern, text, ignorecase=ignorecase, multiline=multiline):
         try:
             size = len(new) + sum(times * len(match.group(group) or "") for group, times in groups.items())
             check_text(found.tell() + size)
@@ -246,7 +231,7 @@ def regex_findall(value: Any, pattern: str, *, ignorecase: bool = False, multili
     """All matches: the text of each, the text of its only group, or a list of its groups."""
     found: list[Any] = []
     pieces = length = 0
-    for match in _matches(pattern, scalar_text(value), Flags(ignorecase, multiline)):
+    for match in _matches(pattern, scalar_text(value), ignorecase=ignorecase, multiline=multiline):
         groups = match.groups(default="") or (match.group(),)
         pieces, length = pieces + len(groups), length + sum(map(len, groups))
         check_items(pieces)

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ruleop.errors import Site
 from ruleop.language.templates.syntax import EFFECTS, PRINTING
-from ruleop.language.templates.tree.faults import fault_in
-from ruleop.language.templates.tree.members import add_member, spread_into
 from ruleop.language.templates.tree.nodes import (
     DATA,
     Blocks,
@@ -35,20 +33,19 @@ from ruleop.language.templates.tree.state import charge_render
 from ruleop.language.templates.tree.writing import block_text, filled, marked
 from ruleop.language.templates.values.cost import ITEM_BYTES, ROW_BYTES, Exhausted
 from ruleop.language.templates.values.data import noun, plain_and_weight, scalar_text
-from ruleop.language.templates.values.faults import Fault, NotThereYet, RuleErrors
+from ruleop.language.templates.values.faults import Fault, NotThereYet, RuleErrors, fault_in
 from ruleop.language.templates.values.text import Dump, Slot, SlotPlace, flatten_parts
 from ruleop.language.templates.values.undefined import OMIT, Broken, UndefinedValue
-from ruleop.language.templates.yaml.yaml_reader import NotJson, repeated_key, resolve_scalar
+from ruleop.language.templates.yaml_reader import NotJson, repeated_key, resolve_scalar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ruleop.kubernetes.kinds import JSON
     from ruleop.language.templates import syntax
-    from ruleop.language.templates.tree.lines import Part as LinePart
     from ruleop.language.templates.tree.nodes import Block, Node
-    from ruleop.language.templates.tree.scope import Scope
-    from ruleop.language.templates.tree.state import Places, State
+    from ruleop.language.templates.tree.nodes import Part as LinePart
+    from ruleop.language.templates.tree.state import Places, Scope, State
     from ruleop.language.templates.tree.writing import Writer
     from ruleop.language.templates.values.text import Part
 
@@ -133,11 +130,8 @@ def _bytes(members: Sequence[object]) -> int:
 def _repeated(key: str, collected: Collected, site: Site) -> Fault:
     if key in collected.sites:
         return Fault(repeated_key(key, collected.sites[key], site)).at(site, "")
-    try:
-        add_member({key: None}, key, None, computed=False)
-    except Fault as fault:
-        return fault.at(site, "")
-    raise AssertionError("a repeated key is a fault")
+    advice = "the mapping that is spread above adds it too; merge the two with `combine`"
+    return Fault(f'duplicate key "{key}": {advice}', redacted=f"duplicate key: {advice}").at(site, "")
 
 
 def _stripped(parts: Sequence[Part]) -> list[Part]:
@@ -603,10 +597,10 @@ class Evaluator:
             if found is NOTHING:
                 return
             state.note(result, key, value_site)
-            try:
-                add_member(result, key, found, computed=True)
-            except Fault as fault:
-                raise (fault.at(places[0].site, places[0].expression) if places else fault.at(site, "")) from None
+            if key in result:
+                fault = Fault("this results in a duplicate key")
+                raise fault.at(places[0].site, places[0].expression) if places else fault.at(site, "")
+            result[key] = found
 
         return add_computed
 
@@ -671,10 +665,16 @@ class Evaluator:
                 collected.empty = {}
                 return
             result = collected.mapping(place)
-            try:
-                spread_into(result, value)
-            except Fault as fault:
-                raise fault.at(place.site, place.expression) from None
+            for name, member in value.items():
+                if member is None:
+                    continue
+                if name in result:  # a value can add a field to a mapping, but never replace one
+                    advice = "merge the two with `combine`"
+                    raise Fault(
+                        f'spreading this adds the duplicate key "{name}"; {advice}',
+                        redacted=f"spreading this adds a duplicate key; {advice}",
+                    ).at(place.site, place.expression)
+                result[name] = member
             if self.state.sites is not None:
                 for key in value:
                     self.state.note(result, key, place.site)

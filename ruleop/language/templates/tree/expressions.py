@@ -12,20 +12,30 @@ from jinja2.runtime import LoopContext
 from jinja2.utils import Cycler, Joiner, Namespace
 
 from ruleop.language.templates import syntax
-from ruleop.language.templates.callables import TemplateFunction
+from ruleop.language.templates.filters.registry import TemplateFunction
 from ruleop.language.templates.tree.pieces import MacroValue
 from ruleop.language.templates.values.cost import called
 from ruleop.language.templates.values.faults import Fault
-from ruleop.language.templates.values.lookup import field_by_value, field_of, slice_of
-from ruleop.language.templates.values.methods import call_on_data
-from ruleop.language.templates.values.operators import collected, comparable, contains, given, joined, operate, passes
+from ruleop.language.templates.values.operators import (
+    call_on_data,
+    collected,
+    comparable,
+    contains,
+    field_by_value,
+    field_of,
+    given,
+    joined,
+    operate,
+    passes,
+    slice_of,
+)
 from ruleop.language.templates.values.undefined import OMIT, UndefinedValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ruleop.language.templates.callables import Callables
-    from ruleop.language.templates.tree.scope import Scope
+    from ruleop.language.templates.filters.registry import Callables
+    from ruleop.language.templates.tree.state import Scope
 
 Compute: TypeAlias = "Callable[[Scope], Any]"
 

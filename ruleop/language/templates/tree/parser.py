@@ -14,38 +14,53 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeGuard
 from ruleop.errors import RuleError, Site
 from ruleop.language.templates import syntax
 from ruleop.language.templates.syntax import PRINTING, bodies_of
-from ruleop.language.templates.tree.lines import (
-    BlockItem,
-    Item,
-    Line,
-    Lines,
-    Part,
-)
 from ruleop.language.templates.tree.nodes import (
     Block,
+    BlockItem,
     Blocks,
     Choice,
     Constant,
     DocumentBlock,
     Documents,
     Entry,
+    Item,
     Joined,
+    Line,
+    Lines,
     ListNode,
     Mapping,
     Node,
+    Part,
     Spread,
     Statement,
     TextBlock,
     Value,
 )
 from ruleop.language.templates.values.faults import RuleErrors, mistake
-from ruleop.language.templates.yaml.marks import ALONE, CLOSE, OPEN, RESERVED, SPREAD, VALUE
-from ruleop.language.templates.yaml.yaml_reader import read_yaml
+from ruleop.language.templates.yaml_reader import read_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from ruleop.language.templates.yaml.yaml_node import YamlNode
+    from ruleop.language.templates.yaml_reader import YamlNode
+
+
+# -- marks -------------------------------------------------------------------------------------------------------------
+#
+# Marks that stand for values and blocks in a text that is read as YAML.
+#
+# They consist of noncharacters (U+FDD0..U+FDD2, which Unicode reserves for internal use). A template that contains one
+# is rejected when it is loaded, and values are never part of the text, so every mark stands for a place in a template.
+# There are two forms: a value, at any position, and what is alone on its line, as a key with a value or as an item, so
+# that it matches its neighbours.
+
+OPEN, CLOSE, ALONE = "\ufdd0", "\ufdd1", "\ufdd2"
+RESERVED: Final = re.compile("[\ufdd0-\ufdd2]")
+VALUE: Final = re.compile(f"{OPEN}([0-9]+){CLOSE}")
+SPREAD: Final = re.compile(f"{ALONE}([0-9]+){CLOSE}")
+
+
+# -- parser ------------------------------------------------------------------------------------------------------------
 
 IN_BRACKETS: Final = (
     "a tag cannot be between the items of [...] or {...}: write each item or entry on a line of its own, and the "
@@ -65,6 +80,7 @@ _KEY: Final = re.compile(
     r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^\s#&*!|>'"%@`{}\[\],-][^#]*?|-[^\s#][^#]*?)[ ]*:(?:[ \t]|$)"""
 )
 _ALONE: Final = re.compile(rf"[ \t]*{OPEN}0{CLOSE}[ \t]*(?:[ \t]#.*)?\r?")
+_COMMENT: Final = re.compile(r"(?:^|\s)#")
 _SEPARATOR: Final = re.compile(r"---(?:[ \t]+#.*|[ \t]*)")
 _TEXT_BLOCK: Final = re.compile(
     r"(?P<before>(?:.*[:-])?[ \t]+|)(?P<style>[|>])(?P<options>[-+0-9]{0,2})(?:[ \t]+#.*)?[ \t]*"
@@ -82,15 +98,6 @@ def parse(body: syntax.Body, path: str, lines_of: LinesOf = lambda _: ()) -> Doc
     if reading.mistakes:
         raise RuleErrors(reading.mistakes)
     return documents
-
-
-def parse_value(body: syntax.Body, path: str, line: int) -> Node | None:
-    """The value of a branch that stands within a line. Raises RuleErrors."""
-    reading = _Reading(lambda _: ())
-    node = _Level(path, reading).node(Lines(path, line).read(body))
-    if reading.mistakes:
-        raise RuleErrors(reading.mistakes)
-    return node
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +268,8 @@ class _Level:
         self._check_directive(rows)
         found, mistakes = read_yaml(text, self.path, locate=self._locate)
         if mistakes:
-            raise RuleErrors([RuleError(self._without_marks(each.message), each.site) for each in mistakes])
+            texts = (RESERVED.sub("", _MARKS.sub("{{ ... }}", each.message)) for each in mistakes)
+            raise RuleErrors([RuleError(text, each.site) for text, each in zip(texts, mistakes, strict=True)])
         if len(found) > 1:
             raise mistake("a block with `---` in it must hold whole documents", self._locate(1, 1))
         return self._value(found[0]) if found else None
@@ -284,9 +292,6 @@ class _Level:
             return Site(self.path, number, column)
         return Site(self.path, number, source.find(rest) + 1 if rest else 0)
 
-    def _without_marks(self, message: str) -> str:
-        return RESERVED.sub("", _MARKS.sub("{{ ... }}", message))
-
     # -- lines ---------------------------------------------------------------------------------------------------------
 
     def _rows(self, items: Sequence[Item]) -> list[_Row]:
@@ -294,7 +299,8 @@ class _Level:
         index = 0
         while index < len(items):
             item = items[index]
-            if isinstance(item, Line) and (match := _TEXT_BLOCK.fullmatch(_text_of(item))) and _opens(match):
+            match = _TEXT_BLOCK.fullmatch(_text_of(item)) if isinstance(item, Line) else None
+            if match is not None and not _COMMENT.search(match["before"]):
                 end = self._end_of_text(items, index)
                 rows += self._text_block(items[index:end], match)
                 index = end
@@ -388,7 +394,8 @@ class _Level:
         form = self._form(rows, number, column) if shape == "open" else shape
         if form == "text" and self._has_open_neighbour(rows, number, column):
             form = "key"
-        statement = self._statement(item)
+        bodies = tuple(_Level(item.path, self.reading).node(items) for items in item.bodies)
+        statement = Statement(item.node, bodies, Site(self.path, item.number))
         if form == "text":
             return f"{' ' * column}{self._mark(statement)}"
         return self._spread(statement, column, form)
@@ -397,10 +404,6 @@ class _Level:
         self.inserted.append(block)
         mark = f"{ALONE}{len(self.inserted) - 1}{CLOSE}"
         return f"{' ' * column}- {mark}" if form == "item" else f"{' ' * column}{mark}: 0"
-
-    def _statement(self, item: BlockItem) -> Statement:
-        bodies = tuple(_Level(item.path, self.reading).node(items) for items in item.bodies)
-        return Statement(item.node, bodies, Site(self.path, item.number))
 
     def _neighbour(self, rows: Sequence[_Row], number: int) -> tuple[int, Shape]:
         for row in rows[number + 1 :]:
@@ -488,7 +491,8 @@ class _Level:
                 members.append(block)
             else:
                 site = node.key_sites[key]
-                members.append(Entry(self._key(key, site), self._value(member), site))
+                name = Joined(self._parts(key), plain=False, site=site) if OPEN in key else key
+                members.append(Entry(name, self._value(member), site))
         if not members:
             return Constant({}, node.site)
         blocks = tuple(each for each in members if not isinstance(each, Entry))
@@ -505,11 +509,10 @@ class _Level:
         for each in members:
             for match in VALUE.finditer(each) if isinstance(each, str) else ():
                 inserted = self.inserted[int(match[1])]
-                if _is_inline(inserted) and _SIGNS.search(_literals(inserted)):
+                if not _is_inline(inserted):
+                    continue
+                if any(_SIGNS.search(data.text) for data in syntax.find(inserted, syntax.Data)):
                     raise mistake(IN_BRACKETS, inserted.site)
-
-    def _key(self, key: str, site: Site) -> str | Joined:
-        return Joined(self._parts(key), plain=False, site=site) if OPEN in key else key
 
     def _list(self, value: list[YamlNode], site: Site) -> Node:
         members: list[Node | Block] = []
@@ -573,11 +576,6 @@ class _Level:
         return tuple(parts)
 
 
-def _opens(match: re.Match[str]) -> bool:
-    """Whether a text block begins here, and not in a comment."""
-    return not re.search(r"(?:^|\s)#", match["before"])
-
-
 def _deepest_first(item: Item) -> int | None:
     """The column of the first line that is not blank; None if there is none. In a text block a `#` is text."""
     if isinstance(item, Line):
@@ -593,7 +591,3 @@ def _deepest_first(item: Item) -> int | None:
 def _is_inline(part: object) -> TypeGuard[syntax.Stmt]:
     """Whether it is a statement within a line that is text with control flow in it."""
     return isinstance(part, syntax.Stmt) and not isinstance(part, PRINTING)
-
-
-def _literals(node: syntax.Stmt) -> str:
-    return "".join(each.text for each in syntax.find(node, syntax.Data))

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, final
 
-from ruleop.language.templates.tree.scope import Scope
-from ruleop.language.templates.tree.state import charge_render
+from ruleop.language.templates.tree.state import Scope, charge_render
 from ruleop.language.templates.values.cost import MACRO_BYTES
 from ruleop.language.templates.values.faults import Fault, RuleErrors
 from ruleop.language.templates.values.text import Indent, Text, flatten_parts

@@ -3,21 +3,21 @@ are the same for text and for documents."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from jinja2.runtime import LoopContext
 from jinja2.utils import Namespace
 
 from ruleop.language.templates import syntax
 from ruleop.language.templates.syntax import bodies_of, names_in, source_of
-from ruleop.language.templates.tree.faults import fault_in
 from ruleop.language.templates.tree.pieces import Form, MacroValue, Piece, Result, Source, counted, snapshot
-from ruleop.language.templates.tree.scope import Scope
-from ruleop.language.templates.values.faults import Fault
-from ruleop.language.templates.values.operators import passes
+from ruleop.language.templates.tree.state import Scope
+from ruleop.language.templates.values.data import ListView, noun
+from ruleop.language.templates.values.faults import Fault, fault_in
+from ruleop.language.templates.values.operators import Group, MappingEntry, given, passes
 from ruleop.language.templates.values.undefined import UndefinedValue, Unknown
-from ruleop.language.templates.values.unpacking import Names, rows, unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -25,6 +25,65 @@ if TYPE_CHECKING:
     from ruleop.errors import Site
     from ruleop.language.templates.tree.expressions import Compute, Expressions
 
+
+# -- unpacking ---------------------------------------------------------------------------------------------------------
+#
+# Unpacking of values into several names: `{% for k, v in ... %}` and `{% set a, b = ... %}`.
+#
+# Python's own would fail with `not enough values to unpack` where `.items()` is missing, or split a key of two letters
+# without an error. This allows messages with what to write instead.
+
+_ENTRY: Final = {"key", "value"}
+_PLAIN_ROWS: Final = frozenset({MappingEntry, Group, tuple})
+
+Names: TypeAlias = tuple[Any, ...]
+"""The target names; a tuple for names in brackets."""
+
+
+def rows(found: Any, names: Names, source: str) -> list[tuple[Any, ...]]:
+    """The items of a loop with several names."""
+    if isinstance(found, Mapping):
+        pair = names if len(names) == 2 and all(isinstance(name, str) for name in names) else ("key", "value")
+        raise Fault(
+            f"a loop over a mapping iterates over its keys: write `for {pair[0]}, {pair[1]} in {source}.items()`"
+        )
+    size = len(names) if all(isinstance(name, str) for name in names) else -1
+    return [
+        row if type(row) in _PLAIN_ROWS and len(row) == size else unpacked(row, names) for row in found
+    ]  # the first case is by far the most common
+
+
+def unpacked(value: Any, names: Names) -> tuple[Any, ...]:
+    value = given(value)
+    if isinstance(value, (list, tuple, range, ListView)):
+        if len(value) == len(names):
+            return tuple(
+                unpacked(each, name) if isinstance(name, tuple) else each
+                for each, name in zip(value, names, strict=True)
+            )
+        what = f"a list of {len(value)} item{'' if len(value) == 1 else 's'}"
+    else:
+        what = noun(value)
+    raise Fault(
+        f"{what} cannot be unpacked into `{', '.join(map(_format_name, names))}`: {_unpacking_hint(value, names)}"
+    )
+
+
+def _format_name(name: str | Names) -> str:
+    return name if isinstance(name, str) else f"({', '.join(map(_format_name, name))})"
+
+
+def _unpacking_hint(value: Any, names: Names) -> str:
+    if not isinstance(value, Mapping):
+        return f"a list of {len(names)} items is needed"
+    return (
+        "write `for item in ...` and read item.key, item.value"
+        if set(value) == _ENTRY
+        else "use one name and read its fields"
+    )
+
+
+# -- statements --------------------------------------------------------------------------------------------------------
 
 _AGAIN: Final = " again"  # the items and the depth of a call of a recursive loop; no template can write the name
 _SPECIAL: Final = frozenset({"caller", "varargs", "kwargs"})

@@ -1,28 +1,26 @@
-"""The templates of a project as trees, and their rendering."""
+"""The templates of a project as trees, with the files that they extend, and their rendering."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, final
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, TypeVar, final
 
 from ruleop.errors import Site
 from ruleop.language.templates import syntax
-from ruleop.language.templates.callables import Callables
-from ruleop.language.templates.syntax import walk
+from ruleop.language.templates.filters.registry import Callables
+from ruleop.language.templates.syntax import EFFECTS, find, walk
 from ruleop.language.templates.tree.evaluation import Evaluator
 from ruleop.language.templates.tree.expressions import Expressions
-from ruleop.language.templates.tree.faults import located
-from ruleop.language.templates.tree.inheritance import Inherited
 from ruleop.language.templates.tree.nodes import Documents
 from ruleop.language.templates.tree.pieces import Form, MacroValue, Piece
-from ruleop.language.templates.tree.scope import Scope
-from ruleop.language.templates.tree.state import Sites, State, charge_render
+from ruleop.language.templates.tree.state import Scope, Sites, State, charge_render
 from ruleop.language.templates.tree.statements import Statements
 from ruleop.language.templates.tree.writing import Writer
 from ruleop.language.templates.values.cost import ITEM_BYTES, Exhausted, parsed
 from ruleop.language.templates.values.data import scalar_text
-from ruleop.language.templates.values.faults import Fault, RuleErrors
+from ruleop.language.templates.values.faults import Fault, RuleErrors, located
 from ruleop.language.templates.values.text import Dump
-from ruleop.language.templates.yaml.yaml_reader import read_yaml
+from ruleop.language.templates.yaml_reader import read_yaml
 from ruleop.nearest import did_you_mean
 
 if TYPE_CHECKING:
@@ -33,12 +31,89 @@ if TYPE_CHECKING:
     from ruleop.language.templates.tree.nodes import Node
     from ruleop.language.templates.values.text import Part
 
+
+# -- inheritance -------------------------------------------------------------------------------------------------------
+#
+# Files that extend others: their statements are those of the outermost one, with the blocks that are in force.
+
+S = TypeVar("S", bound=syntax.Stmt)
+
+
+@dataclass(slots=True)
+class Inherited:
+    """The statements of a file and its blocks, each with those that it overrides."""
+
+    path: str  # of the outermost file
+    body: syntax.Body = ()
+    blocks: dict[str, syntax.Block] = field(default_factory=dict)
+    origins: dict[int, tuple[syntax.Body, ...]] = field(default_factory=dict)
+    """By the ids of bodies that were put together: what they are made of, for coverage."""
+
+    @classmethod
+    def of(cls, tree: syntax.Template, parent_of: Callable[[str], syntax.Template | None]) -> Inherited:
+        """`parent_of`: the file of a name, None if there is none. Raises RecursionError for files that extend each
+        other."""
+        trees = [tree]
+        while (extends := next(find(trees[-1], syntax.Extends), None)) is not None:
+            if (parent := parent_of(extends.file)) is None:
+                break
+            if parent in trees:
+                raise RecursionError
+            trees.append(parent)
+        levels: dict[str, list[syntax.Block]] = {}
+        for block in (block for each in trees for block in find(each, syntax.Block)):
+            levels.setdefault(block.name, []).append(block)
+        if not levels and len(trees) == 1:
+            return cls(tree.site.path, tree.body)
+        found = cls(trees[-1].site.path)
+        for name in levels:
+            found.block(name, levels)
+        *inner, outermost = (each.body for each in trees)
+        effects = [each for body in inner for each in body if isinstance(each, EFFECTS)]
+        found.body = (*effects, *found.filled(outermost, levels))
+        found.origins[id(found.body)] = (*inner, outermost)
+        return found
+
+    def block(self, name: str, levels: dict[str, list[syntax.Block]]) -> syntax.Block:
+        """The block in force."""
+        if name not in self.blocks:
+            first, *others = (replace(each, body=self.filled(each.body, levels)) for each in levels[name])
+            self.blocks[name] = replace(first, overridden=tuple(others))
+        return self.blocks[name]
+
+    def filled(self, body: syntax.Body, levels: dict[str, list[syntax.Block]]) -> syntax.Body:
+        """The statements, with the blocks in force in the places of those that they override."""
+        if not any(next(find(each, syntax.Block), None) for each in body):
+            return body
+        found = tuple(self._statement(each, levels) for each in body)
+        self.origins[id(found)] = (body,)
+        return found
+
+    def _statement(self, node: S, levels: dict[str, list[syntax.Block]]) -> S | syntax.Block:
+        match node:
+            case syntax.Block():
+                return replace(self.block(node.name, levels), site=node.site)
+            case syntax.If():
+                branches = tuple(replace(each, body=self.filled(each.body, levels)) for each in node.branches)
+                return replace(node, branches=branches, otherwise=self.filled(node.otherwise, levels))
+            case syntax.For():
+                body, otherwise = self.filled(node.body, levels), self.filled(node.otherwise, levels)
+                return replace(node, body=body, otherwise=otherwise)
+            case syntax.With() | syntax.SetBlock() | syntax.Macro() | syntax.CallBlock() | syntax.FilterBlock():
+                return replace(node, body=self.filled(node.body, levels))
+        return node
+
+
+# -- templates ---------------------------------------------------------------------------------------------------------
+
 Rendering: TypeAlias = "tuple[File, list[JSON], Sites]"
 """The file that was rendered, its documents, and the places of their fields."""
 
 What: TypeAlias = Literal["file", "string", "value"]
 _Pieces: TypeAlias = "tuple[Form, dict[str, Form], list[tuple[syntax.Body, Documents | RuleErrors]]]"
 
+FOLDER: Final = "templates/"
+"""The files of a project that are templates."""
 MAX_RENDERS: Final = 20  # nested calls of render()
 NO_NAMES: Final[dict[str, Any]] = {}
 """Of a file that is included or imported without context."""
@@ -195,15 +270,14 @@ class Templates:
     def __init__(
         self,
         texts: Mapping[str, str],
-        prefix: str,
         parsed: Callable[[str], syntax.Template | None] | None = None,
         probe: Instrument | None = None,
     ) -> None:
-        """`texts`: of the files, by their names below `prefix`. `parsed`: the statements of a file, None for a name
-        that no file has."""
-        self.texts, self.prefix, self.probe = texts, prefix, probe
+        """`texts`: of the files, by their names in templates/. `parsed`: the statements of a file, None for a name that
+        no file has."""
+        self.texts, self.probe = texts, probe
         self.callables = Callables(self._text, self.read_captured)
-        outcome = _uncounted if probe is None else probe.outcome
+        outcome = (lambda _: None) if probe is None else probe.outcome
         self.expressions = Expressions(self.callables, self._render, outcome)
         self.state = State()
         self.trace: list[Rendering] | None = None  # is given each template that is rendered, for tests' messages
@@ -212,14 +286,14 @@ class Templates:
         self._lines: dict[str, list[str]] = {}  # of files that are parsed
 
     def __reduce__(self) -> Any:
-        return Templates, (self.texts, self.prefix), self._files
+        return Templates, (self.texts,), self._files
 
     def __setstate__(self, files: dict[str, File]) -> None:
         self._files = files
 
     def lines_of(self, path: str) -> list[str]:
         if path not in self._lines:
-            self._lines[path] = self.texts.get(path.removeprefix(self.prefix), "").split("\n")
+            self._lines[path] = self.texts.get(path.removeprefix(FOLDER), "").split("\n")
         return self._lines[path]
 
     def has(self, name: str) -> bool:
@@ -299,7 +373,7 @@ class Templates:
     def _text(self, name: Any) -> str:
         text = self.texts.get(scalar_text(name))
         if text is None:
-            raise Fault(f"no such file below {self.prefix}{did_you_mean(scalar_text(name), self.texts)}")
+            raise Fault(f"no such file below {FOLDER}{did_you_mean(scalar_text(name), self.texts)}")
         return text
 
     def _render(self, name: str, scope: Scope) -> str:
@@ -337,7 +411,3 @@ class Templates:
         if mistakes:
             raise Fault(f"{what}: not YAML, or YAML with anchors or tags")
         return read[0].data() if read else None
-
-
-def _uncounted(_: syntax.Expr) -> None:
-    """Nothing counts the outcomes of conditions."""

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from ruleop.errors import Site
 from ruleop.language.templates import syntax
 from ruleop.language.templates.syntax import EFFECTS, PRINTING, bodies_of
-from ruleop.language.templates.tree.faults import fault_in
-from ruleop.language.templates.tree.lines import BlockItem
+from ruleop.language.templates.tree.nodes import BlockItem
 from ruleop.language.templates.tree.pieces import Form, MacroValue, Piece
 from ruleop.language.templates.tree.state import charge_render
 from ruleop.language.templates.values.cost import MAX_TEXT, SLOT_BYTES, Exhausted, check_text, exceeded
-from ruleop.language.templates.values.faults import Fault
+from ruleop.language.templates.values.faults import Fault, fault_in
 from ruleop.language.templates.values.text import Dump, Lit, Slot, Text
 from ruleop.language.templates.values.undefined import OMIT, Broken
 
@@ -24,12 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ruleop.language.templates.tree.expressions import Compute
-    from ruleop.language.templates.tree.lines import Item
-    from ruleop.language.templates.tree.lines import Part as LinePart
-    from ruleop.language.templates.tree.nodes import TextBlock
+    from ruleop.language.templates.tree.nodes import Item, TextBlock
+    from ruleop.language.templates.tree.nodes import Part as LinePart
     from ruleop.language.templates.tree.pieces import Source
-    from ruleop.language.templates.tree.scope import Scope
-    from ruleop.language.templates.tree.state import State
+    from ruleop.language.templates.tree.state import Scope, State
     from ruleop.language.templates.tree.statements import Statements
     from ruleop.language.templates.values.text import Part
 

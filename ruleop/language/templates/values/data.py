@@ -50,7 +50,6 @@ from ruleop.nearest import nearest
 if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import JSON
 
-
 _UNDEFINED: dict[Origin, type[UndefinedValue]] = {Origin.LATER: Later, Origin.LIVE: NotLive}
 
 

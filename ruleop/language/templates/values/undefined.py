@@ -24,7 +24,6 @@ from ruleop.messages import shortened
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-
 _PUBLIC_ROOTS = frozenset({"cr", "metadata", "spec", "status", "vars"})
 
 
@@ -206,11 +205,11 @@ class Omit(UndefinedValue):
 
 
 class Unknown(UndefinedValue):
-    """A name without a value, such as a `set` in a branch that was not taken. Created by Jinja's generated code."""
+    """A name without a value, such as a `set` in a branch that was not taken."""
 
     __slots__ = ("_message",)
 
-    def __init__(self, hint: str | None = None, _obj: object = None, name: str | None = None) -> None:
+    def __init__(self, hint: str | None = None, name: str | None = None) -> None:
         super().__init__(name or "")
         self._message = hint
 

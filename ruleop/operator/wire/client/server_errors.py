@@ -18,7 +18,7 @@ import orjson
 
 from ruleop.errors import NAMED, Cause, RuleopError
 from ruleop.kubernetes.permissions import ESCALATION
-from ruleop.language.secrets.error_redaction import holds_secret, redacted
+from ruleop.language.secrets.secrecy import holds_secret, redacted
 from ruleop.messages import MAX_QUOTED
 from ruleop.operator.wire.client.json_depth import parse_json
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ruleop.errors import RenderError
 from ruleop.kubernetes.crd import declares, schema_at
 from ruleop.kubernetes.kinds import ObjectKey
-from ruleop.language.definitions.status_limits import OWN_CONDITIONS, limits_of, unwritten
+from ruleop.language.status_limits import OWN_CONDITIONS, limits_of, unwritten
 from ruleop.language.templates import Later, ObjectsView, Origin, TextTemplate
 from ruleop.messages import shortened
 from ruleop.planning.child.child_plan import ready_when

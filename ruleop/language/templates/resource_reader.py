@@ -4,8 +4,7 @@ Tools write these files, so JSON is read as JSON, and anchors, aliases and merge
 as strict as in the rules: ambiguous YAML is an error.
 
 JSON is read with the place of every value. Most JSON is also YAML, but a character above U+FFFF as two escapes, and a
-key of more than 1,024 characters, are not, and tools write both.
-"""
+key of more than 1,024 characters, are not, and tools write both."""
 
 from __future__ import annotations
 
@@ -15,20 +14,20 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
 from ruleop.errors import RuleError, Site
-from ruleop.language.templates.yaml.anchors import Anchors
-from ruleop.language.templates.yaml.yaml_node import YamlNode
-from ruleop.language.templates.yaml.yaml_reader import (
+from ruleop.language.templates.yaml_reader import (
     MAX_DEPTH,
     MAX_NODES,
     MAX_SHOWN,
+    Anchors,
     NotJson,
+    YamlNode,
     read_yaml,
     repeated_key,
     resolve_scalar,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 _BLANKS = re.compile(r"[ \t\r\n]*+")
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"')
@@ -177,7 +176,8 @@ _LOOKS_LIKE_JSON = re.compile(r"(?:---)?(?:[ \t\r\n]++|#[^\n]*+)*+(?=[{\[])")  #
 def read_resources(text: str, path: str) -> tuple[list[YamlNode], list[RuleError]]:
     """The documents of a text, each JSON or YAML, without empty ones; and the mistakes in it."""
     anchors = Anchors(max_depth=MAX_DEPTH)  # the bounds apply to the whole file
-    parts = list(_parts(text))
+    starts = [0, *(match.start() for match in _SEPARATOR.finditer(text))]
+    parts = list(zip(starts, [*starts[1:], len(text)], strict=True))
     if not any(_LOOKS_LIKE_JSON.match(text, start, end) for start, end in parts):
         return read_yaml(text, path, anchors=anchors)
     documents: list[YamlNode] = []
@@ -188,12 +188,6 @@ def read_resources(text: str, path: str) -> tuple[list[YamlNode], list[RuleError
         documents += found
         mistakes += part_mistakes
     return documents, mistakes
-
-
-def _parts(text: str) -> Iterator[tuple[int, int]]:
-    """The start and end of each document. No line of a value starts with the separator in JSON or YAML."""
-    starts = [0, *(match.start() for match in _SEPARATOR.finditer(text))]
-    yield from zip(starts, [*starts[1:], len(text)], strict=True)
 
 
 def _read_part(

@@ -1,7 +1,8 @@
 """The order of children. Children that a child reads or depends on are rendered and written before it.
 
-The order is topological, with ties in the order of the file, so that unrelated edits do not change it. Deletions
-follow the reverse where the rules ask for it."""
+The order is topological, with ties in the order of the file, so that unrelated edits do not change it. Deletions follow
+the reverse where the rules ask for it.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ruleop.errors import Site
-    from ruleop.language.rules.facts.scopes import Compiled, RulePart
     from ruleop.language.rules.keys.parsed import ChildDraft, Draft
+    from ruleop.language.rules.scopes import Compiled, RulePart
     from ruleop.language.templates import Reference
 
 

@@ -6,23 +6,188 @@ two equal keys, and expand anchors (a document of 300 bytes can describe a billi
 
 Errors, with line and column, are: anchors, aliases and merge keys (except in files that tools write), tags, duplicate
 keys, keys that are not strings, values that JSON cannot represent, and nesting deeper than 64. A syntax error ends the
-reading of a file, because the rest is unreliable; all other mistakes are collected.
-"""
+reading of a file, because the rest is unreliable; all other mistakes are collected."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, TypeAlias
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import yaml
 from yaml.cyaml import CParser  # type: ignore[attr-defined]  # the stubs hide it
 
 from ruleop.errors import RuleError, Site
-from ruleop.language.templates.yaml.anchors import AnchorError, Anchors, merge_members
-from ruleop.language.templates.yaml.yaml_node import Scalar, YamlNode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from ruleop.kubernetes.kinds import JSON
+
+
+# -- nodes ---------------------------------------------------------------------------------------------------------
+
+_NO_KEYS: Final[Mapping[str, Site]] = MappingProxyType({})
+
+Scalar: TypeAlias = bool | int | float | str | None
+
+
+@dataclass(frozen=True, slots=True)
+class YamlNode:
+    """A YAML value with its site."""
+
+    value: Scalar | list[YamlNode] | dict[str, YamlNode]
+    site: Site
+    key_sites: Mapping[str, Site] = field(default_factory=lambda: _NO_KEYS)
+    plain: bool = False  # an unquoted scalar
+    flow: bool = False  # a mapping or list in braces or brackets
+
+    def member(self, *names: str) -> YamlNode | None:
+        """The value of a field, or of one in nested mappings; None if there is none."""
+        node: YamlNode | None = self
+        for name in names:
+            node = node.value.get(name) if node is not None and isinstance(node.value, dict) else None
+        return node
+
+    def place(self, offset: int) -> Site:
+        """The place of a character of a string that is on one line."""
+        return Site(self.site.path, self.site.line, self.site.column + offset + (0 if self.plain else 1))
+
+    def data(self) -> JSON:
+        """The value as plain data."""
+        value = self.value
+        if isinstance(value, dict):
+            return {key: node.data() for key, node in value.items()}
+        if isinstance(value, list):
+            return [node.data() for node in value]
+        return value
+
+    def texts(self) -> Iterator[tuple[str, Site]]:
+        """The strings that may contain a template, with their sites: all values, and keys with template syntax."""
+        value = self.value
+        if isinstance(value, str):
+            yield value, self.site
+        for key, site in self.key_sites.items():
+            if "{{" in key or "{%" in key:
+                yield key, site
+        for node in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+            yield from node.texts()
+
+
+# -- anchors -----------------------------------------------------------------------------------------------------------
+#
+# The anchors of a YAML document, in files that tools write: an alias is replaced by the value of its anchor, as in
+# kubectl.
+#
+# An alias of a few characters may represent a whole document with more aliases: 300 bytes can describe a billion
+# values. So the size of all expanded aliases of a file is counted and bounded before anything is copied.
+
+MAX_VALUES: Final = 250_000
+MAX_CHARACTERS: Final = 8 * 1024 * 1024
+
+
+class AnchorError(Exception):
+    """An invalid anchor, alias or merge key."""
+
+    def __init__(self, message: str, *, final: bool = False) -> None:
+        super().__init__(message)
+        self.message = message
+        self.final = final  # the rest of the file cannot be read
+
+
+class _Size(NamedTuple):
+    """The number of values and characters in a value, and its depth."""
+
+    values: int
+    characters: int
+    depth: int
+
+
+class Anchors:
+    def __init__(self, *, max_depth: int) -> None:
+        self.max_depth = max_depth
+        self._known: dict[str, YamlNode | None] = {}  # None while the value is being read
+        self._anchored: list[YamlNode] = []  # all anchored values, so that their ids are not reused
+        self._sizes: dict[int, _Size] = {}
+        self._values = self._characters = 0
+
+    def new_document(self) -> None:
+        """Clears the anchors, which are valid in one document. The bounds apply to the whole file."""
+        self._known.clear()
+
+    def begin(self, name: str) -> None:
+        self._known[name] = None
+
+    def end(self, name: str, node: YamlNode) -> None:
+        self._known[name] = node
+        self._anchored.append(node)
+        self._sizes[id(node)] = self._size(node)
+
+    def expand(self, name: str, depth: int) -> YamlNode:
+        """The value of an alias at the given depth."""
+        if name not in self._known:
+            raise AnchorError(
+                f"the alias *{name} has no anchor: write &{name} before a value earlier in the same document"
+            )
+        found = self._known[name]
+        if found is None:
+            raise AnchorError(f"the alias *{name} is inside the value of its own anchor")
+        size = self._sizes[id(found)]
+        self._values += size.values
+        self._characters += size.characters
+        if self._values > MAX_VALUES or self._characters > MAX_CHARACTERS:
+            limits = f"{MAX_VALUES:,} values or {MAX_CHARACTERS // 1024 // 1024} MiB"
+            raise AnchorError(
+                f"the aliases of this file expand to more than {limits}: write the values out", final=True
+            )
+        if depth + size.depth - 1 > self.max_depth:
+            raise AnchorError(f"the alias *{name} makes the document nested deeper than {self.max_depth} levels")
+        return found
+
+    def _size(self, node: YamlNode) -> _Size:
+        """The size of a value. Anchored values are measured once."""
+        if (known := self._sizes.get(id(node))) is not None:
+            return known
+        value = node.value
+        if not isinstance(value, (dict, list)):
+            return _Size(1, len(value) if isinstance(value, str) else 0, 1)
+        inner = [self._size(each) for each in (value.values() if isinstance(value, dict) else value)]
+        characters = sum(map(len, value)) if isinstance(value, dict) else 0
+        return _Size(
+            1 + sum(each.values for each in inner),
+            characters + sum(each.characters for each in inner),
+            1 + max((each.depth for each in inner), default=0),
+        )
+
+
+def merge_members(
+    members: dict[str, YamlNode], key_sites: dict[str, Site], value: YamlNode
+) -> tuple[dict[str, YamlNode], dict[str, Site]]:
+    """The members of a mapping with those of its merge key, `<<: *base` or `<<: [*first, *second]`, of which the first
+    wins.
+
+    By the specification, members of the mapping override merged ones. In kubectl the order decides, so a case in which
+    the two differ is an error.
+    """
+    sources = value.value if isinstance(value.value, list) else [value]
+    found: dict[str, YamlNode] = {}
+    sites: dict[str, Site] = {}
+    for source in sources:
+        if not isinstance(source.value, dict):
+            raise AnchorError("the merge key << takes a mapping or a list of mappings")
+        for key, member in source.value.items():
+            if key in members:
+                raise AnchorError(f'the merge key << comes after the key "{key}", which it also contains: put << first')
+            found.setdefault(key, member)
+            sites.setdefault(key, source.key_sites[key])
+    return {**members, **found}, {**key_sites, **sites}
+
+
+# -- yaml reader -------------------------------------------------------------------------------------------------------
 
 MAX_DEPTH = 64
 MAX_NODES = 250_000
@@ -33,11 +198,11 @@ Locate: TypeAlias = Callable[[int, int], Site]
 
 
 def read_yaml(
-    text: str, path: str, *, locate: Locate | None = None, anchors: Anchors | None = None, most: int = MAX_NODES
+    text: str, path: str, *, locate: Locate | None = None, anchors: Anchors | None = None
 ) -> tuple[list[YamlNode], list[RuleError]]:
     """The documents of a text without empty ones, and the mistakes in it. With `anchors`, aliases and merge keys are
-    expanded. After the first document beyond `most` it stops."""
-    reader = _Reader(locate or (lambda line, column: Site(path, line, column)), anchors, most)
+    expanded."""
+    reader = _Reader(locate or (lambda line, column: Site(path, line, column)), anchors)
     reader.read(text)
     return reader.documents, reader.mistakes
 
@@ -113,9 +278,8 @@ class _SyntaxError(Exception):
 class _Reader:
     """Builds nodes from events. PyYAML has two types of events and marks, of C and of Python; both are `Any` here."""
 
-    def __init__(self, locate: Locate, anchors: Anchors | None, most: int) -> None:
+    def __init__(self, locate: Locate, anchors: Anchors | None) -> None:
         self.locate = locate
-        self.most = most
         self.anchors = anchors
         self.documents: list[YamlNode] = []
         self.mistakes: list[RuleError] = []
@@ -157,8 +321,6 @@ class _Reader:
                 node = self._node(parser, parser.get_event(), 1)
                 if node.value is not None:
                     self.documents.append(node)
-                    if len(self.documents) > self.most:
-                        return
 
     def _node(self, parser: Any, event: Any, depth: int) -> YamlNode:
         site = self._site(event.start_mark)

@@ -2,8 +2,7 @@
 
 libyaml chooses the style of a scalar by the rules of YAML 1.1 alone. So this module quotes strings that kubectl would
 parse as another type, and writes a block scalar only where it is unambiguous: the end of a block depends on the text
-around it, the end of a quoted string does not.
-"""
+around it, the end of a quoted string does not."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
-from ruleop.language.templates.yaml.yaml_reader import NotJson, resolve_scalar
+from ruleop.language.templates.yaml_reader import NotJson, resolve_scalar
 from ruleop.printable import printable_lines, printable_yaml
 
 if TYPE_CHECKING:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 #
 # The fields of the status that ruleop writes for every rule, as a schema.
 
-
 _TEXT: Final[Schema] = {"type": "string"}
 _GENERATION: Final[Schema] = {"type": "integer", "format": "int64"}
 
@@ -53,7 +52,6 @@ WRITTEN: Final[Mapping[str, Schema]] = {"observedGeneration": _GENERATION, "cond
 
 
 # -- status limits -----------------------------------------------------------------------------------------------------
-
 
 IN_CONDITION: Final[tuple[str, ...]] = tuple(CONDITIONS["items"]["properties"])
 """The fields of a condition that ruleop writes."""

@@ -1,7 +1,7 @@
 """The choices of a project for its operator in a cluster: `ruleop.yaml`, or options of `ruleop generate`.
 
-All commands take the operator's name from here, unless `--name` gives another.
-The table is the only declaration of its keys: the parser and the JSON Schema come from it.
+All commands take the operator's name from here, unless `--name` gives another. The table is the only declaration of its
+keys: the parser and the JSON Schema come from it.
 
 `about` has the description of the operator in a catalogue.
 """
@@ -16,7 +16,7 @@ from ruleop.errors import Site
 from ruleop.files import read_inside, why_unreadable
 from ruleop.kubernetes.names import DEFAULT_OPERATOR, LABEL, MAX_LABEL, MOST_OF_NAME
 from ruleop.kubernetes.selector_text import label_requirements
-from ruleop.language.rules.findings import Finding, Findings, ProjectErrors, did_you_mean_quoted
+from ruleop.language.rules.findings import Finding, Findings, ProjectErrors
 from ruleop.language.rules.keys.tables import Table, TableOf, key, table_schema
 from ruleop.language.rules.keys.value_types import (
     Count,
@@ -31,13 +31,15 @@ from ruleop.language.rules.keys.value_types import (
 )
 from ruleop.language.templates import read_yaml
 from ruleop.language.templates.compile import Library
+from ruleop.nearest import did_you_mean_quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
     from ruleop.kubernetes.kinds import JSON
-    from ruleop.language.rules.loading.loader import Loaded
+    from ruleop.language.rules.loading import Loaded
+
 
 # ruff: noqa: RUF009 - `key` returns a field, as dataclasses.field does
 
@@ -245,7 +247,7 @@ def read_choices(root: Path) -> Choices:
     findings.take(mistakes, "yaml")
     if len(documents) > 1:
         findings.mistake("yaml", "must be one document", documents[1].site)
-    reading = FileReading(Library({}), {}, findings)
+    reading = FileReading(Library({}), findings)
     tables = [TableOf(ChoicesTable).read(each, FILE, reading) for each in documents if each.value is not None]
     for table in filter(None, tables):
         _check_together(table, findings)

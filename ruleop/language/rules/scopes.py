@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from ruleop.language.rules.keys.parsed import ChildDraft, Draft
     from ruleop.language.rules.keys.watches_yaml import FullSelectorTable
     from ruleop.language.templates import syntax
+    from ruleop.language.templates.bodies.body import Printed
+    from ruleop.language.templates.bodies.documents import Possible
     from ruleop.language.templates.compile import Library
 
 RESOURCE = frozenset({"cr", "metadata", "spec", "status", "vars"})
@@ -216,3 +218,19 @@ def written(part: RulePart, library: Library) -> Iterator[syntax.Template]:
         yield library.written_string("{{ " + part.compiled.source + " }}", part.site)
     else:
         yield from library.written_value(part.node).texts
+
+
+# -- what only checks ask ----------------------------------------------------------------------------------------------
+
+
+def possible_in(part: RulePart, library: Library) -> Possible:
+    """The documents that a part may give."""
+    return library.possible(part.compiled.name if isinstance(part.compiled, TextTemplate) else part.node)
+
+
+def metadata_slots(part: RulePart, name: str, library: Library) -> Iterator[Printed]:
+    """The values that are printed in a field of the metadata of a child."""
+    for body in possible_in(part, library).bodies:
+        for field in body.fields:
+            if field.path == ("metadata", name):
+                yield from field.slots

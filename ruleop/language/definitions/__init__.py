@@ -1,1 +1,0 @@
-"""The CustomResourceDefinition that the key `schema` of a watch stands for, and the status that ruleop writes."""
