@@ -10,8 +10,7 @@ import pytest
 from ruleop.kubernetes.builtin.builtin_types import served_resources, typed_shape
 from ruleop.kubernetes.schema.shape import Shape
 from ruleop.kubernetes.validation.field_errors import required
-from ruleop.kubernetes.validation.rows import Rows, RuleTable, is_changed, is_new, sub_table
-from ruleop.kubernetes.validation.rules import At, placed, unique
+from ruleop.kubernetes.validation.rules import At, Rows, RuleTable, is_changed, is_new, placed, sub_table, unique
 from ruleop.kubernetes.validation.validators import VALIDATORS
 
 KINDS = {(each.info.kind.group, each.info.kind.kind): each.info.kind for each in reversed(served_resources())}

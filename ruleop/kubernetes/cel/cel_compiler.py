@@ -12,23 +12,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 
 from ruleop.kubernetes.cel import values
-from ruleop.kubernetes.cel.cel_types import (
-    BOOL,
-    DOUBLE,
-    DURATION,
-    DYN,
-    INT,
-    NULL,
-    STRING,
-    TIMESTAMP,
-    TYPE,
-    CelType,
-    has_resource,
-    list_of,
-    map_of,
-    mismatch,
-    optional_of,
-)
 from ruleop.kubernetes.cel.functions import FUNCTIONS
 from ruleop.kubernetes.cel.parser import (
     RESERVED,
@@ -45,7 +28,17 @@ from ruleop.kubernetes.cel.parser import (
     parse,
 )
 from ruleop.kubernetes.cel.values import (
+    BOOL,
+    DOUBLE,
+    DURATION,
+    DYN,
+    INT,
+    NULL,
+    STRING,
+    TIMESTAMP,
+    TYPE,
     Budget,
+    CelType,
     ListValue,
     MapValue,
     OptionalValue,
@@ -53,6 +46,11 @@ from ruleop.kubernetes.cel.values import (
     Value,
     compare,
     equal,
+    has_resource,
+    list_of,
+    map_of,
+    mismatch,
+    optional_of,
     type_name,
 )
 from ruleop.kubernetes.schema import InvalidPatternError, compile_pattern

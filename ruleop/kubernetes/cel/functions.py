@@ -15,7 +15,8 @@ from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
 from ruleop.kubernetes.cel import libraries
-from ruleop.kubernetes.cel.cel_types import (
+from ruleop.kubernetes.cel.parser import EvaluationError, NotEvaluatedError
+from ruleop.kubernetes.cel.values import (
     BOOL,
     CIDR,
     DOUBLE,
@@ -30,15 +31,9 @@ from ruleop.kubernetes.cel.cel_types import (
     TIMESTAMP,
     TYPE,
     URL,
-    CelType,
-    list_of,
-    map_of,
-    optional_of,
-)
-from ruleop.kubernetes.cel.parser import EvaluationError, NotEvaluatedError
-from ruleop.kubernetes.cel.values import (
     Budget,
     CelDuration,
+    CelType,
     ListValue,
     MapValue,
     OptionalValue,
@@ -51,6 +46,9 @@ from ruleop.kubernetes.cel.values import (
     bounded_time,
     compare,
     equal,
+    list_of,
+    map_of,
+    optional_of,
     parse_duration,
     parse_timestamp,
     type_name,

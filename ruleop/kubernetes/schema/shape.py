@@ -6,21 +6,20 @@ declarations. Merges do not read `name`, `required`, `enum` and `patch_*`, and t
 not have them: they are for checks, and for strategic merge patches (`ruleop.kubernetes.builtin.builtin_types`).
 
 The fields of an object that its kind does not have are found by the shape for kinds whose schema is not packaged with
-ruleop. For custom resources, `ruleop.kubernetes.crd.structural` does the same by their schema.
+ruleop. For custom resources, `ruleop.kubernetes.crd` does the same by their schema.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
-
-from ruleop.kubernetes.schema.schema_findings import FieldPath, SchemaFinding
-from ruleop.nearest import did_you_mean
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from ruleop.kubernetes.kinds import JSON, Object
+    from collections.abc import Mapping
+
+FieldPath: TypeAlias = tuple[str | int, ...]
+"""The keys and list indexes that lead to a value; () is the document itself."""
 
 EMPTY: Mapping[str, Any] = MappingProxyType({})
 
@@ -52,7 +51,7 @@ class Shape:
         default_factory=lambda: EMPTY
     )  # the value of a missing property: {"scope": "*"}
     required: tuple[str, ...] = ()  # the properties without which the server rejects the object
-    derived: str = ""  # the key of the type in `ruleop.kubernetes.schema.derived_fields.DERIVED`, if it is there
+    derived: str = ""  # the key of the type in `openapi.DERIVED`, if it is there
     # of lists
     items: Shape | None = None
     list_type: Literal["atomic", "set", "map"] = "atomic"
@@ -89,25 +88,3 @@ def shape_at(shape: Shape, path: FieldPath) -> Shape | None:
             return None
         current = current.items if isinstance(part, int) else current.fields.get(part, current.values)
     return current
-
-
-def unknown_to_shape(obj: Object, shape: Shape) -> list[SchemaFinding]:
-    """The fields of an object that its kind does not have, each with the name that was probably meant. The API server
-    rejects them under strict field validation, and drops them otherwise."""
-    return list(_unknown(obj, shape, ()))
-
-
-def _unknown(value: JSON, shape: Shape | None, path: FieldPath) -> Iterator[SchemaFinding]:
-    if shape is None:
-        return
-    if isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _unknown(item, shape.items, (*path, index))
-    elif isinstance(value, Mapping) and shape.type == "object":
-        for name, member in value.items():
-            if name in shape.fields:
-                yield from _unknown(member, shape.fields[name], (*path, name))
-            elif shape.values is not None:
-                yield from _unknown(member, shape.values, (*path, name))
-            elif not shape.preserve_unknown:
-                yield SchemaFinding((*path, name), f"is an unknown field{did_you_mean(name, shape.fields)}")

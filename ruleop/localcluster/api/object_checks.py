@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.builtin.completion import complete
 from ruleop.kubernetes.crd import default, prune, unknown_fields
+from ruleop.kubernetes.labels import key_problems
 from ruleop.kubernetes.merge import with_integers
 from ruleop.kubernetes.names import LABEL_KINDS
 from ruleop.kubernetes.validation import (
@@ -18,7 +19,6 @@ from ruleop.kubernetes.validation import (
     forbidden_value,
     invalid_value,
     invalid_values,
-    key_problems,
     label_problems,
     path_segment_problems,
     required,

@@ -10,8 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from ruleop.kubernetes.labels import meets
-from ruleop.kubernetes.selector_text import label_requirements
+from ruleop.kubernetes.labels import label_requirements, meets
 from ruleop.localcluster.status_errors import bad_request
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ruleop.kubernetes.builtin.builtin_types import served_resources
-from ruleop.kubernetes.crd.crds import PrinterColumn
+from ruleop.kubernetes.crd import PrinterColumn
 from ruleop.kubernetes.kinds import Kind
 from ruleop.localcluster.tables.builtin import cells, columns, conditions
 from ruleop.localcluster.tables.cells import human_duration, label_selector

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.kubernetes.labels import labels_of, meets, requirements_of
+from ruleop.kubernetes.labels import label_value_problems, labels_of, meets, requirements_of
 from ruleop.kubernetes.quantity import parse_quantity
 from ruleop.kubernetes.validation.field_errors import (
     FieldError,
@@ -15,30 +15,33 @@ from ruleop.kubernetes.validation.field_errors import (
     required,
     unsupported,
 )
-from ruleop.kubernetes.validation.field_names import label_value_problems, validate_annotations, validate_labels
-from ruleop.kubernetes.validation.rows import Rows, is_changed, sub_table
 from ruleop.kubernetes.validation.rules import (
     FieldRule,
+    Rows,
     between,
     forbids,
     frozen,
     holds,
     invalid,
+    is_changed,
     missing,
     needed,
     on_update,
     one_of,
     requires,
     selector_errors,
+    sub_table,
     union,
     unique,
 )
+from ruleop.kubernetes.validation.text_forms import validate_annotations, validate_labels
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.kubernetes.kinds import Object
     from ruleop.kubernetes.validation.rules import At, Errors
+
 
 # -- volumes -----------------------------------------------------------------------------------------------------------
 

@@ -1,11 +1,10 @@
-"""Ingresses, IngressClasses, NetworkPolicies."""
+"""Ingresses, IngressClasses, NetworkPolicies, EndpointSlices."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.builtin.immutable_fields import immutable_changes, value_at
-from ruleop.kubernetes.validation.addresses import parse_address, parse_network, validate_cidr
 from ruleop.kubernetes.validation.field_errors import (
     FieldError,
     forbidden_value,
@@ -16,14 +15,34 @@ from ruleop.kubernetes.validation.field_errors import (
     too_long,
     unsupported,
 )
-from ruleop.kubernetes.validation.field_names import subdomain_problems
-from ruleop.kubernetes.validation.rows import Rows, is_new, sub_table
-from ruleop.kubernetes.validation.rules import FieldRule, holds, missing, one_of, placed, rule
+from ruleop.kubernetes.validation.rules import (
+    FieldRule,
+    Rows,
+    frozen,
+    holds,
+    is_changed,
+    is_new,
+    missing,
+    needed,
+    one_of,
+    placed,
+    rule,
+    sub_table,
+    unique,
+)
+from ruleop.kubernetes.validation.text_forms import (
+    parse_address,
+    parse_network,
+    subdomain_problems,
+    validate_cidr,
+    validate_external_address,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.kubernetes.validation.rules import At, Errors
+
 
 _CLASS: Final = "kubernetes.io/ingress.class"
 
@@ -203,3 +222,30 @@ NETWORK_POLICY: Final[Rows] = {
         "policyTypes": _types,
     }
 }
+
+
+def _addresses(addresses: Any, at: At) -> Iterator[FieldError]:
+    """The addresses of an endpoint are of the type of their slice."""
+    family = at.root.get("addressType")
+    for index, each in enumerate(addresses if family in ("IPv4", "IPv6") else ()):
+        errors = list(validate_external_address(f"{at.field}[{index}]", each))
+        if (":" in each) != (family == "IPv6") and not any("must be a valid" in error.message for error in errors):
+            yield invalid_value(at.field, each, f"must be an {family} address")
+        yield from errors
+
+
+ENDPOINT_SLICE: Final[Rows] = (
+    frozen(),
+    {
+        "addressType": "needed |FQDN|IPv4|IPv6",
+        "ports": unique("name", empty=True),
+        "ports[]": {"name": "label", "protocol": "PROTOCOL", "appProtocol": "full-key"},
+        "endpoints": sub_table(
+            {
+                "[].addresses": (needed("must contain at least 1 address"), placed(_addresses)),
+                "[].hostname": "full-label",
+            },
+            when=is_changed,
+        ),
+    },
+)

@@ -1,23 +1,25 @@
-"""Names of many kinds: labels, subdomains, keys and values of labels, names of ports."""
+"""The forms of texts: names, labels, ports, addresses."""
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.kubernetes.names import LABEL, QUALIFIED, SUBDOMAIN
-from ruleop.kubernetes.validation.field_errors import invalid_values, too_long
+from ruleop.kubernetes.labels import NOT_SUBDOMAIN, key_problems, label_value_problems
+from ruleop.kubernetes.names import LABEL, SUBDOMAIN
+from ruleop.kubernetes.validation.field_errors import invalid_value, invalid_values, too_long
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Container, Iterator, Mapping
 
     from ruleop.kubernetes.validation.field_errors import FieldError
+
 
 _SUBDOMAIN: Final = re.compile(SUBDOMAIN)
 _LABEL: Final = re.compile(LABEL)
 _LETTER_LABEL: Final = re.compile(f"(?=[a-z]){LABEL}")
-_QUALIFIED: Final = re.compile(QUALIFIED)
 _PORT_NAME: Final = re.compile(r"[-a-z0-9]*")
 _CONFIG_KEY: Final = re.compile(r"[-._a-zA-Z0-9]+")
 LONGEST_PORT_NAME: Final = 15
@@ -32,21 +34,6 @@ _NOT_LETTER_LABEL: Final = (
     "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
     "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
     "'[a-z]([-a-z0-9]*[a-z0-9])?')"
-)
-_NOT_SUBDOMAIN: Final = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
-    "end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
-    r"'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
-)
-_NOT_KEY_NAME: Final = (
-    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
-    "character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
-    "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
-)
-_NOT_VALUE: Final = (
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
-    "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
-    "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
 )
 _NOT_CONFIG_KEY: Final = (
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or "
@@ -80,7 +67,7 @@ def kind_problems(kind: str) -> Iterator[str]:
 @lru_cache(maxsize=1024)
 def subdomain_problems(name: str) -> tuple[str, ...]:
     """The reasons for which a text is not a subdomain: the name of most objects."""
-    return tuple(_problems(name, _SUBDOMAIN, 253, _NOT_SUBDOMAIN))
+    return tuple(_problems(name, _SUBDOMAIN, 253, NOT_SUBDOMAIN))
 
 
 def wildcard_problems(name: str) -> Iterator[str]:
@@ -131,12 +118,6 @@ def validate_labels(labels: Mapping[str, str], field: str = "metadata.labels") -
                 yield from invalid_values(field, text, problems)
 
 
-@lru_cache(maxsize=1024)
-def label_value_problems(value: str) -> tuple[str, ...]:
-    is_short, is_valid = len(value) <= 63, not value or _QUALIFIED.fullmatch(value)
-    return (*(() if is_short else ("must be no more than 63 bytes",)), *(() if is_valid else (_NOT_VALUE,)))
-
-
 def validate_annotations(annotations: Mapping[str, str], field: str = "metadata.annotations") -> Iterator[FieldError]:
     for key in annotations:
         yield from invalid_values(field, key, key_problems(key.lower(), "a valid label key"))
@@ -156,30 +137,86 @@ def config_key_problems(key: str) -> Iterator[str]:
         yield "must not start with '..'"
 
 
-@lru_cache(maxsize=1024)
-def key_problems(key: str, what: str = "a qualified name") -> tuple[str, ...]:
-    """The reasons for which a text is not a qualified name: the key of a label, an annotation, a finalizer."""
-    return tuple(_key_problems(key, what))
+# -- IP addresses and CIDR values --------------------------------------------------------------------------------------
 
 
-def _key_problems(key: str, what: str) -> Iterator[str]:
-    parts = key.split("/")
-    if len(parts) > 2:
-        yield (
-            f"{what} must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
-            "alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
-            "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' "
-            "(e.g. 'example.com/MyName')"
-        )
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+
+_NOT_ADDRESS: Final = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+_NOT_CIDR: Final = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+_LEADING_ZEROS: Final = re.compile(r"(?<![0-9a-fA-F:.])0+(?=[0-9])|(?<=\.)0+(?=[0-9])")
+_SPECIAL: Final = (
+    ("is_loopback", "may not be in the loopback range (127.0.0.0/8, ::1/128)"),
+    ("is_link_local", "may not be in the link-local range (169.254.0.0/16, fe80::/10)"),
+)
+_LOCAL_MULTICAST: Final = (ip_network("224.0.0.0/24"), ip_network("ff02::/16"))
+
+
+@lru_cache(maxsize=256)
+def parse_address(text: str) -> Address | None:
+    """An address as older versions of the API accepted it: with leading zeros."""
+    try:
+        return ip_address(_LEADING_ZEROS.sub("", text)) if "%" not in text else None
+    except ValueError:
+        return None
+
+
+def parse_network(text: str) -> Network | None:
+    """The network of a CIDR value as older versions of the API accepted it."""
+    address, slash, length = text.partition("/")
+    parsed = parse_address(address)
+    if parsed is None or not slash or not (length.isascii() and length.isdigit()):
+        return None
+    try:
+        return ip_network((parsed, int(length)), strict=False)
+    except ValueError:
+        return None
+
+
+def validate_address(field: str, text: str, known: Container[Any] = ()) -> Iterator[FieldError]:
+    """`known`: addresses of the previous version, which stay valid."""
+    if text in known:
         return
-    if len(parts) == 2:
-        if not parts[0]:
-            yield "prefix part must be non-empty"
-        elif not _SUBDOMAIN.fullmatch(parts[0]):
-            yield f"prefix part {_NOT_SUBDOMAIN}"
-    if not parts[-1]:
-        yield "name part must be non-empty"
-    elif len(parts[-1]) > 63:
-        yield "name part must be no more than 63 bytes"
-    if not _QUALIFIED.fullmatch(parts[-1]):
-        yield _NOT_KEY_NAME
+    parsed = parse_address(text)
+    if parsed is None:
+        yield invalid_value(field, text, _NOT_ADDRESS)
+    elif _LEADING_ZEROS.search(text):
+        yield invalid_value(field, text, "must not have leading 0s")
+    elif _is_mapped(parsed):
+        yield invalid_value(field, text, "must not be an IPv4-mapped IPv6 address")
+
+
+def validate_external_address(field: str, text: str, known: Container[Any] = ()) -> Iterator[FieldError]:
+    """An address of other machines is not one of the machine itself or of its link."""
+    if errors := list(validate_address(field, text, known)):
+        yield from errors
+        return
+    parsed = ip_address(text)
+    if parsed.is_unspecified:
+        yield invalid_value(field, text, f"may not be unspecified ({text})")
+    for name, words in _SPECIAL:
+        if getattr(parsed, name):
+            yield invalid_value(field, text, words)
+    if any(parsed in each for each in _LOCAL_MULTICAST):
+        yield invalid_value(field, text, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")
+
+
+def validate_cidr(field: str, text: str, known: Container[Any] = ()) -> Iterator[FieldError]:
+    """`known`: values of the previous version, which stay valid."""
+    if text in known:
+        return
+    parsed = parse_network(text)
+    address, _, length = text.partition("/")
+    if parsed is None:
+        yield invalid_value(field, text, _NOT_CIDR)
+    elif _LEADING_ZEROS.search(address) or (length.startswith("0") and length != "0"):
+        yield invalid_value(field, text, "must not have leading 0s in IP or prefix length")
+    elif _is_mapped(ip_address(address)):
+        yield invalid_value(field, text, "must not have an IPv4-mapped IPv6 address")
+    elif ip_address(address) != parsed.network_address:
+        yield invalid_value(field, text, "must not have bits set beyond the prefix length")
+
+
+def _is_mapped(address: Address) -> bool:
+    return isinstance(address, IPv6Address) and address.ipv4_mapped is not None
