@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.schema import Shape
 
 
-# -- schema form -------------------------------------------------------------------------------------------------------
+# -- schema form -----------------------------------------------------------------------------------------------------
 #
 # The form of a CRD's schema: whether each keyword has a value of its type.
 #
@@ -127,7 +127,7 @@ class SchemaForm:
         return has_form
 
 
-# -- definitions -------------------------------------------------------------------------------------------------------
+# -- definitions -----------------------------------------------------------------------------------------------------
 
 
 API_VERSION = "apiextensions.k8s.io/v1"
@@ -310,7 +310,7 @@ def _strings(parent: Object, path: FieldPath, key: str) -> tuple[str, ...]:
     return tuple(value)
 
 
-# -- custom resources by their structural schema -----------------------------------------------------------------------
+# -- custom resources by their structural schema ---------------------------------------------------------------------
 #
 # Pruning and defaulting of custom resources by their structural schema, as the API server does it on every request.
 #

@@ -63,7 +63,7 @@ def _compares(value: str | None, operator: str, values: frozenset[str]) -> bool:
     return number > limit if operator == "Gt" else number < limit
 
 
-# -- keys and values, in the words of the API server -------------------------------------------------------------------
+# -- keys and values, in the words of the API server -----------------------------------------------------------------
 
 NOT_SUBDOMAIN: Final = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
@@ -115,7 +115,7 @@ def label_value_problems(value: str) -> tuple[str, ...]:
     return too_long if not value or _QUALIFIED.fullmatch(value) else (*too_long, _NOT_VALUE)
 
 
-# -- selectors in their text form --------------------------------------------------------------------------------------
+# -- selectors in their text form ------------------------------------------------------------------------------------
 #
 # As requests and flags have them: `app=web,tier in (a,b),!old`. Mistakes have the API server's words.
 

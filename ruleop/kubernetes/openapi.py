@@ -230,7 +230,7 @@ def _in_group(name: str, schema: Schema, group: str, version: str) -> Schema:
     return {**schema, _GVK: [*schema[_GVK], _gvk(own)]}
 
 
-# -- version 2 ---------------------------------------------------------------------------------------------------------
+# -- version 2 -------------------------------------------------------------------------------------------------------
 #
 # The documents of all group versions as one of OpenAPI v2, which Terraform and older clients read at /openapi/v2.
 #

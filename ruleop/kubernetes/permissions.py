@@ -59,7 +59,7 @@ def listed(verbs: Iterable[str]) -> str:
     return ", ".join(ordered(verbs))
 
 
-# -- ServiceAccounts by whose permissions ruleop writes ----------------------------------------------------------------
+# -- ServiceAccounts by whose permissions ruleop writes --------------------------------------------------------------
 #
 # A custom resource may decide a name, so it is checked as a name of the API before it becomes a part of a request.
 

@@ -147,7 +147,7 @@ class Store:
     def resources(self) -> Iterator[Resource]:
         return (resource for resource, table in self._tables.items() if table.objects)
 
-    # -- reading -------------------------------------------------------------------------------------------------------
+    # -- reading ------------------------------------------------------------------------------------------------------
 
     def get(self, resource: Resource, name: Name) -> Stored | None:
         table = self._tables.get(resource)
@@ -196,7 +196,7 @@ class Store:
     def known_since(self, resource: Resource) -> int:
         return self._table(resource).known_since
 
-    # -- writing -------------------------------------------------------------------------------------------------------
+    # -- writing ------------------------------------------------------------------------------------------------------
 
     def put(self, resource: Resource, obj: Object) -> Stored:
         """Stores a new object, or a new version of one. Raises TooLargeError."""
@@ -252,7 +252,7 @@ class Store:
         insort(table.names, self.amend(resource, obj).name, key=_key)
         table.known_since = self.version
 
-    # -- events --------------------------------------------------------------------------------------------------------
+    # -- events -------------------------------------------------------------------------------------------------------
 
     def listen(self, resource: Resource, listener: Callable[[StoreEvent], None]) -> Callable[[], None]:
         """Calls the listener with each event of the resource from now on. Returns a function that ends this."""

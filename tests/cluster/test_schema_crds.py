@@ -16,7 +16,8 @@ import pytest
 from ruleop.kubernetes.crd import default, prune
 from ruleop.kubernetes.crd_checks import check_crd
 from ruleop.kubernetes.merge import same
-from ruleop.kubernetes.schema.validation import FieldPath, validate
+from ruleop.kubernetes.schema.shape import FieldPath
+from ruleop.kubernetes.schema.validation import validate
 from tests.cluster.server import CRDS, Client, RefusedError
 from tests.definitions import crd, fields, version
 from tests.schema.chance import Chance

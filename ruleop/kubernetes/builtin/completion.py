@@ -151,7 +151,7 @@ def _holders(value: Any, path: tuple[str, ...]) -> list[dict[str, Any]]:
     return _holders(value.get(path[0]), path[1:]) if path else [value]
 
 
-# -- defaults that the API does not declare, by the names of the types -------------------------------------------------
+# -- defaults that the API does not declare, by the names of the types -----------------------------------------------
 #
 # From the SetDefaults functions of k8s.io/kubernetes/pkg/apis; a test compares what is stored with the real server.
 # Defaults that matter to a merge are in `ruleop.kubernetes.schema.openapi`.

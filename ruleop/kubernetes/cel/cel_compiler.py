@@ -162,7 +162,7 @@ class _Compiler:
             return found
         return self._function(node)
 
-    # -- names and fields ----------------------------------------------------------------------------------------------
+    # -- names and fields ---------------------------------------------------------------------------------------------
 
     def _name(self, name: str) -> _Typed:
         if name in self.names:
@@ -279,7 +279,7 @@ class _Compiler:
 
         return list_of(found), run
 
-    # -- operators -----------------------------------------------------------------------------------------------------
+    # -- operators ----------------------------------------------------------------------------------------------------
 
     def _logical(self, node: CelCall) -> _Typed:
         runs = []
@@ -373,7 +373,7 @@ class _Compiler:
             _refuse(f"{types[0]} {symbol} {types[1]} is not defined", list(types))
         return next(each for each in types if each.kind != "dyn")
 
-    # -- functions and macros ------------------------------------------------------------------------------------------
+    # -- functions and macros -----------------------------------------------------------------------------------------
 
     def _function(self, node: CelCall) -> _Typed:
         if isinstance(node.target, CelName) and node.target.name in _NAMESPACES and node.target.name not in self.names:

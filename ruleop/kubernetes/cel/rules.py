@@ -143,7 +143,7 @@ def _compiled(key: _Identity) -> CelRules:
     return CelRules(key.schema)
 
 
-# -- compilation -------------------------------------------------------------------------------------------------------
+# -- compilation -----------------------------------------------------------------------------------------------------
 
 
 def _has_rules(schema: Schema) -> bool:
@@ -228,7 +228,7 @@ def _program(text: str, type_: CelType, old: CelType, kind: str) -> CelProgram:
     return program
 
 
-# -- evaluation --------------------------------------------------------------------------------------------------------
+# -- evaluation ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

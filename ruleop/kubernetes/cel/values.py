@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 from ruleop.kubernetes.cel.parser import RESERVED, EvaluationError, NotEvaluatedError
-from ruleop.kubernetes.go_durations import duration_parts
+from ruleop.kubernetes.times import duration_parts
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -244,7 +244,7 @@ _NAMES: Final[Mapping[type, str]] = {
 }
 
 
-# -- equality ----------------------------------------------------------------------------------------------------------
+# -- equality --------------------------------------------------------------------------------------------------------
 
 
 def equal(left: Value, right: Value, budget: Budget) -> bool:
@@ -345,7 +345,7 @@ def same_json(left: Any, right: Any, budget: Budget) -> bool:
     return bool(left == right)
 
 
-# -- order and arithmetic ----------------------------------------------------------------------------------------------
+# -- order and arithmetic --------------------------------------------------------------------------------------------
 
 
 def compare(left: Any, right: Any) -> int:
@@ -464,7 +464,7 @@ def _bounded(value: int, message: str = "integer overflow") -> int:
     return value
 
 
-# -- types -------------------------------------------------------------------------------------------------------------
+# -- types -----------------------------------------------------------------------------------------------------------
 #
 # The types of expressions, and those of values by their schema (apiserver/pkg/cel/common/schemas.go).
 #

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.merge.ignored import Ignored
 
 
-# -- normalise ---------------------------------------------------------------------------------------------------------
+# -- normalise -------------------------------------------------------------------------------------------------------
 #
 # The changes that the API server makes to every object before storing it.
 #
@@ -150,7 +150,7 @@ def _is_member_stored_as(live: Object, desired: Object, name: str, parent: Shape
     )
 
 
-# -- in sync -----------------------------------------------------------------------------------------------------------
+# -- in sync ---------------------------------------------------------------------------------------------------------
 #
 # A fast test for live objects that need no change, which is the result of nearly every merge.
 #
@@ -239,7 +239,7 @@ def _are_items_in_sync(live: list[JSON], desired: list[JSON], recorded: KeyedFie
     return True
 
 
-# -- learned -----------------------------------------------------------------------------------------------------------
+# -- learned ---------------------------------------------------------------------------------------------------------
 #
 # Changes of the API server to values that ruleop sends.
 #
@@ -350,7 +350,7 @@ def _item_differences(sent: list[JSON], answered: list[JSON], shape: Shape, path
         yield path, fingerprint(order_of(sent_items)), fingerprint(order_of(order))
 
 
-# -- derived updates ---------------------------------------------------------------------------------------------------
+# -- derived updates -------------------------------------------------------------------------------------------------
 #
 # Updates fields that the server derived from other fields when their source changes.
 #

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import JSON
 
 
-# -- server defaults ---------------------------------------------------------------------------------------------------
+# -- server defaults -------------------------------------------------------------------------------------------------
 #
 # Defaults of built-in kinds that the OpenAPI documents of the API server do not declare, by the names of its types.
 #
@@ -95,7 +95,7 @@ SERVER_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-# -- unique fields -----------------------------------------------------------------------------------------------------
+# -- unique fields ---------------------------------------------------------------------------------------------------
 #
 # Fields that identify an item of a list beside its keys, by the names of the items' types.
 #
@@ -117,7 +117,7 @@ UNIQUE: Mapping[str, tuple[Unique, ...]] = {
 }
 
 
-# -- openapi -----------------------------------------------------------------------------------------------------------
+# -- openapi ---------------------------------------------------------------------------------------------------------
 
 
 Schema: TypeAlias = Mapping[str, Any]
@@ -343,7 +343,7 @@ def _patch_strategy(schema: Schema) -> list[str]:
     return strategy.split(",")
 
 
-# -- optional fields ---------------------------------------------------------------------------------------------------
+# -- optional fields -------------------------------------------------------------------------------------------------
 #
 # Fields that the documents of the built-in kinds declare as required, and the server accepts when they are missing.
 #
@@ -377,7 +377,7 @@ OPTIONAL_FIELDS: Mapping[str, frozenset[str]] = {
 }
 
 
-# -- derived fields ----------------------------------------------------------------------------------------------------
+# -- derived fields --------------------------------------------------------------------------------------------------
 #
 # Fields that the API server fills in from other fields of the same object and then keeps.
 #

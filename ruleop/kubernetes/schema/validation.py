@@ -64,7 +64,7 @@ class SchemaError(RuleopError):
         super().__init__(str(self.finding))
 
 
-# -- values that a schema does not allow -------------------------------------------------------------------------------
+# -- values that a schema does not allow -----------------------------------------------------------------------------
 
 _LARGEST_EXACT_FLOAT = 2.0**53 - 1
 _NEW: Final[Any] = object()  # a value that no earlier version has
@@ -297,7 +297,7 @@ _LIMITS: Final[Mapping[str, Callable[[float, float, bool], bool]]] = {
 }
 
 
-# -- unknown fields ----------------------------------------------------------------------------------------------------
+# -- unknown fields --------------------------------------------------------------------------------------------------
 
 
 def unknown_to_shape(obj: Object, shape: Shape) -> list[SchemaFinding]:
@@ -322,7 +322,7 @@ def _unknown_fields(value: JSON, shape: Shape | None, path: FieldPath) -> Iterat
                 yield SchemaFinding((*path, name), f"is an unknown field{did_you_mean(name, shape.fields)}")
 
 
-# -- words for authors of rules and custom resources -------------------------------------------------------------------
+# -- words for authors of rules and custom resources -----------------------------------------------------------------
 
 LIST_TYPE: Final = "x-kubernetes-list-type"
 LIST_KEYS: Final = "x-kubernetes-list-map-keys"
@@ -488,7 +488,7 @@ _WORDS: Final[Mapping[str, Callable[[Violation], str]]] = {
 }
 
 
-# -- formats and patterns of strings -----------------------------------------------------------------------------------
+# -- formats and patterns of strings ---------------------------------------------------------------------------------
 #
 # A `pattern` is a regular expression in RE2 syntax, which the API server's engine (Go's) also has. The time of a match
 # is linear in the text, whatever the pattern.

@@ -19,20 +19,18 @@ from ruleop.kubernetes.validation.field_errors import (
     immutable_value,
     invalid_value,
     invalid_values,
-    required,
-    too_long,
-    unsupported,
-)
-from ruleop.kubernetes.validation.pods import validate_resources
-from ruleop.kubernetes.validation.policy import GROUP
-from ruleop.kubernetes.validation.text_forms import (
     kind_problems,
     label_problems,
     path_segment_problems,
+    required,
     subdomain_problems,
+    too_long,
+    unsupported,
     validate_annotations,
     validate_labels,
 )
+from ruleop.kubernetes.validation.pods import validate_resources
+from ruleop.kubernetes.validation.policy import GROUP
 from ruleop.kubernetes.validation.validators import (
     ACCEPTING,
     Validator,

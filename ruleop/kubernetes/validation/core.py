@@ -14,8 +14,12 @@ from ruleop.kubernetes.validation.field_errors import (
     invalid_value,
     invalid_values,
     required,
+    subdomain_problems,
     too_long,
     unsupported,
+    validate_address,
+    validate_cidr,
+    validate_external_address,
 )
 from ruleop.kubernetes.validation.pods import SOURCES
 from ruleop.kubernetes.validation.rules import (
@@ -34,12 +38,6 @@ from ruleop.kubernetes.validation.rules import (
     union,
     unique,
 )
-from ruleop.kubernetes.validation.text_forms import (
-    subdomain_problems,
-    validate_address,
-    validate_cidr,
-    validate_external_address,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
@@ -48,7 +46,7 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.validation.rules import At, Errors
 
 
-# -- Services ----------------------------------------------------------------------------------------------------------
+# -- Services --------------------------------------------------------------------------------------------------------
 
 
 HEADLESS: Final = "None"
@@ -199,7 +197,7 @@ SERVICE: Final[Rows] = (
     },
 )
 
-# -- configuration and Events ------------------------------------------------------------------------------------------
+# -- configuration and Events -----------------------------------------------------------------------------------------
 
 _MAX_DATA: Final = 1024 * 1024
 
@@ -268,7 +266,7 @@ def _namespace(event: Any, _: At) -> Errors:
 EVENT: Final[Rows] = _namespace
 
 
-# -- PersistentVolumes, claims, StorageClasses -------------------------------------------------------------------------
+# -- PersistentVolumes, claims, StorageClasses -----------------------------------------------------------------------
 
 
 _MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")

@@ -17,10 +17,12 @@ from ruleop.kubernetes.validation.field_errors import (
     immutable_value,
     invalid_value,
     invalid_values,
+    kind_problems,
+    letter_label_problems,
     required,
+    subdomain_problems,
     validate_one_of,
 )
-from ruleop.kubernetes.validation.text_forms import kind_problems, letter_label_problems, subdomain_problems
 from ruleop.messages import format_path
 
 if TYPE_CHECKING:
@@ -265,7 +267,7 @@ def defaulted(document: dict[str, Any]) -> dict[str, Any]:
     return {**document, "spec": spec}
 
 
-# -- rules in CEL ------------------------------------------------------------------------------------------------------
+# -- rules in CEL ----------------------------------------------------------------------------------------------------
 
 
 _ROOT: Final = "<nil>"  # a path without steps, as Go prints it

@@ -11,9 +11,14 @@ from ruleop.kubernetes.validation.field_errors import (
     immutable_value,
     invalid_value,
     invalid_values,
+    parse_address,
+    parse_network,
     required,
+    subdomain_problems,
     too_long,
     unsupported,
+    validate_cidr,
+    validate_external_address,
 )
 from ruleop.kubernetes.validation.rules import (
     FieldRule,
@@ -29,13 +34,6 @@ from ruleop.kubernetes.validation.rules import (
     rule,
     sub_table,
     unique,
-)
-from ruleop.kubernetes.validation.text_forms import (
-    parse_address,
-    parse_network,
-    subdomain_problems,
-    validate_cidr,
-    validate_external_address,
 )
 
 if TYPE_CHECKING:

@@ -14,6 +14,8 @@ from ruleop.kubernetes.validation.field_errors import (
     invalid_value,
     required,
     unsupported,
+    validate_annotations,
+    validate_labels,
 )
 from ruleop.kubernetes.validation.rules import (
     FieldRule,
@@ -34,7 +36,6 @@ from ruleop.kubernetes.validation.rules import (
     union,
     unique,
 )
-from ruleop.kubernetes.validation.text_forms import validate_annotations, validate_labels
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.validation.rules import At, Errors
 
 
-# -- volumes -----------------------------------------------------------------------------------------------------------
+# -- volumes ---------------------------------------------------------------------------------------------------------
 
 
 def _path(path: Any, at: At) -> Iterator[FieldError]:
@@ -81,7 +82,7 @@ SOURCES: Final[Rows] = {
 _KINDS: Final = ("emptyDir", "hostPath", "gitRepo", "secret", "nfs", "persistentVolumeClaim", "configMap")
 _VOLUME: Final[Rows] = ({"name": "needed label"}, union("volume", *_KINDS, but=("name",)), SOURCES)
 
-# -- containers --------------------------------------------------------------------------------------------------------
+# -- containers -------------------------------------------------------------------------------------------------------
 
 _POD_FIELD: Final = re.compile(
     r"metadata\.(name|namespace|uid)|spec\.(nodeName|serviceAccountName)|status\.(hostIPs?|podIPs?)"
@@ -221,7 +222,7 @@ def _only_of_sidecars(container: Any, at: At) -> Iterator[FieldError]:
             yield forbidden_value(at.child(part), words)
 
 
-# -- pods --------------------------------------------------------------------------------------------------------------
+# -- pods ------------------------------------------------------------------------------------------------------------
 
 
 def _containers(spec: Any, at: At) -> Iterator[FieldError]:

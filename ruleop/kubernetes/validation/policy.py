@@ -89,7 +89,7 @@ ROLE_BINDING: Final = _binding("Role|ClusterRole!", ())
 CLUSTER_ROLE_BINDING: Final = _binding("ClusterRole!", "needed")
 
 
-# -- budgets, priorities, Leases ---------------------------------------------------------------------------------------
+# -- budgets, priorities, Leases -------------------------------------------------------------------------------------
 
 
 def _bounds(spec: Any, at: At) -> Errors:

@@ -23,19 +23,17 @@ from ruleop.kubernetes.labels import key_problems, label_value_problems
 from ruleop.kubernetes.quantity import parse_quantity
 from ruleop.kubernetes.validation.field_errors import (
     FieldError,
+    config_key_problems,
     duplicate,
     forbidden_value,
     invalid_value,
     invalid_values,
-    required,
-    unsupported,
-)
-from ruleop.kubernetes.validation.text_forms import (
-    config_key_problems,
     label_problems,
     path_segment_problems,
     port_name_problems,
+    required,
     subdomain_problems,
+    unsupported,
     validate_address,
     validate_labels,
     wildcard_problems,
@@ -312,7 +310,7 @@ def rule(word: str) -> FieldRule:
     return FieldRule(lambda value, at: values.check(value, at) if value else ()) if word.startswith("|") else values
 
 
-# -- tables ------------------------------------------------------------------------------------------------------------
+# -- tables ----------------------------------------------------------------------------------------------------------
 
 
 Rows: TypeAlias = Union[str, Check, FieldRule, "Mapping[str, Rows]", "tuple[Rows, ...]"]

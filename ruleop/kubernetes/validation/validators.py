@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.validation.rules import Rows
 
 
-# -- pods --------------------------------------------------------------------------------------------------------------
+# -- pods ------------------------------------------------------------------------------------------------------------
 
 
 def with_pod_defaults(pod: dict[str, Any]) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def service_class(spec: Object) -> str:
     return "Guaranteed"
 
 
-# -- workloads ---------------------------------------------------------------------------------------------------------
+# -- workloads -------------------------------------------------------------------------------------------------------
 
 _TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 _JOB_NAME, _JOB_UID = "batch.kubernetes.io/job-name", "batch.kubernetes.io/controller-uid"
@@ -146,7 +146,7 @@ def with_selector(job: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-# -- configuration, Services, claims -----------------------------------------------------------------------------------
+# -- configuration, Services, claims ---------------------------------------------------------------------------------
 
 
 def with_encoded_data(secret: dict[str, Any]) -> dict[str, Any]:
@@ -212,7 +212,7 @@ def _is_known_source(source: Object) -> bool:
     )
 
 
-# -- validators --------------------------------------------------------------------------------------------------------
+# -- validators ------------------------------------------------------------------------------------------------------
 
 
 def _same(obj: dict[str, Any]) -> dict[str, Any]:
@@ -286,7 +286,7 @@ def find_validator(group: str, kind: str) -> Validator:
     return VALIDATORS.get((group, kind), ACCEPTING)
 
 
-# -- errors of new objects, beyond those that their schemas state ------------------------------------------------------
+# -- errors of new objects, beyond those that their schemas state ----------------------------------------------------
 
 
 _UID: Final = "00000000-0000-0000-0000-000000000000"  # a Job's labels have its uid

@@ -8,7 +8,14 @@ from ruleop.kubernetes.builtin.immutable_fields import STATEFUL_MUTABLE
 from ruleop.kubernetes.cron import is_zone, schedule_problem
 from ruleop.kubernetes.names import LONGEST_CRON_JOB
 from ruleop.kubernetes.validation.core import CLAIM_SPEC
-from ruleop.kubernetes.validation.field_errors import FieldError, forbidden_value, invalid_value, required, unsupported
+from ruleop.kubernetes.validation.field_errors import (
+    FieldError,
+    forbidden_value,
+    invalid_value,
+    path_segment_problems,
+    required,
+    unsupported,
+)
 from ruleop.kubernetes.validation.pods import TEMPLATE, resource_name, selected
 from ruleop.kubernetes.validation.rules import (
     FieldRule,
@@ -30,7 +37,6 @@ from ruleop.kubernetes.validation.rules import (
     selector_errors,
     sub_table,
 )
-from ruleop.kubernetes.validation.text_forms import path_segment_problems
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -173,7 +179,7 @@ STATEFUL_SET: Final[Rows] = (
 )
 
 
-# -- Jobs and CronJobs -------------------------------------------------------------------------------------------------
+# -- Jobs and CronJobs -----------------------------------------------------------------------------------------------
 
 
 def _ending(policy: Any, at: At) -> Errors:
@@ -238,7 +244,7 @@ CRON_JOB: Final[Rows] = {
 }
 
 
-# -- HorizontalPodAutoscalers ------------------------------------------------------------------------------------------
+# -- HorizontalPodAutoscalers ----------------------------------------------------------------------------------------
 
 
 def _replicas(spec: Any, at: At) -> Iterator[FieldError]:

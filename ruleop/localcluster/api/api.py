@@ -25,18 +25,22 @@ from ruleop.localcluster.api.bodies import (
     read_unstored,
 )
 from ruleop.localcluster.api.general import NO_PAGE, General
-from ruleop.localcluster.api.options import (
+from ruleop.localcluster.api.requests import (
     TRUE,
     DeleteOptions,
     ListOptions,
+    Route,
     WriteOptions,
     continue_token,
+    parse_route,
+    parse_selection,
     parse_timeout,
     read_token,
     version_of,
 )
 from ruleop.localcluster.api.responses import (
     PLAIN,
+    OpenWatch,
     form_asked,
     json_response,
     list_bytes,
@@ -44,8 +48,6 @@ from ruleop.localcluster.api.responses import (
     refusal,
     with_warnings,
 )
-from ruleop.localcluster.api.route import Route, parse_route
-from ruleop.localcluster.api.selectors import parse_selection
 from ruleop.localcluster.api.subresources import (
     SCALE,
     TOKEN_REQUEST,
@@ -57,8 +59,7 @@ from ruleop.localcluster.api.subresources import (
     scaled,
     token_request,
 )
-from ruleop.localcluster.api.watch_streams import OpenWatch
-from ruleop.localcluster.http.message import Response, ResponseStream
+from ruleop.localcluster.http import Response, ResponseStream
 from ruleop.localcluster.kinds import REVIEWS, is_builtin_group
 from ruleop.localcluster.object_store import Name, Stored, TooLargeError, TooOldError
 from ruleop.localcluster.status_errors import (
@@ -74,7 +75,7 @@ from ruleop.localcluster.status_errors import (
 if TYPE_CHECKING:
     from ruleop.localcluster.api.audit import Users
     from ruleop.localcluster.api.object_writer import ObjectWriter
-    from ruleop.localcluster.http.message import Request
+    from ruleop.localcluster.http import Request
     from ruleop.localcluster.kinds import Registry, ServedKind
     from ruleop.localcluster.object_store import Store
 
@@ -139,7 +140,7 @@ class Api:
             return self._object(request, route, served)
         return self._collection(request, route, served)
 
-    # -- collections ---------------------------------------------------------------------------------------------------
+    # -- collections --------------------------------------------------------------------------------------------------
 
     def _collection(self, request: Request, route: Route, served: ServedKind) -> Response | ResponseStream:
         if request.method == "GET":
@@ -217,7 +218,7 @@ class Api:
             self.writer.delete(served, each, options)
         return Response(200, list_bytes(served, found, {"resourceVersion": str(self.store.version)}, PLAIN))
 
-    # -- one object ----------------------------------------------------------------------------------------------------
+    # -- one object ---------------------------------------------------------------------------------------------------
 
     def _object(self, request: Request, route: Route, served: ServedKind) -> Response | ResponseStream:
         if request.method == "GET":

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ruleop.kubernetes.kinds import Kind, Object
-    from ruleop.localcluster.api.options import WriteOptions
+    from ruleop.localcluster.api.requests import WriteOptions
     from ruleop.localcluster.kinds import ServedKind
 
 _OWNER: Final = {"apiVersion": "", "kind": "", "name": "", "uid": ""}  # fields that Go writes even if they are empty

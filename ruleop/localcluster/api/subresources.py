@@ -11,16 +11,16 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.kinds import Kind
+from ruleop.kubernetes.times import now, timestamp
 from ruleop.kubernetes.validation import FieldError, invalid_value
 from ruleop.localcluster.api.bodies import check_namespace, decode_unstored, read_unstored
 from ruleop.localcluster.status_errors import bad_request, conflict, internal, invalid, invalid_named
-from ruleop.localcluster.timestamps import now, timestamp
 
 if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import Object
     from ruleop.localcluster.api.audit import Users
-    from ruleop.localcluster.api.route import Route
-    from ruleop.localcluster.http.message import Request
+    from ruleop.localcluster.api.requests import Route
+    from ruleop.localcluster.http import Request
     from ruleop.localcluster.kinds import ServedKind
 
 SCALE: Final = Kind("autoscaling", "v1", "Scale")

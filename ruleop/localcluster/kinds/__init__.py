@@ -1,9 +1,8 @@
 """The resources that are served: the built-in kinds and those of CustomResourceDefinitions."""
 
 from ruleop.localcluster.kinds.builtin_kinds import CLAIM_PROTECTION, CLEANUP, DEFAULT_CLASS, VOLUME_PROTECTION
-from ruleop.localcluster.kinds.custom_kinds import follow, resource_of, served_versions
-from ruleop.localcluster.kinds.registry import REVIEWS, Registry, is_builtin_group
-from ruleop.localcluster.kinds.resources import (
+from ruleop.localcluster.kinds.registry import REVIEWS, Registry, follow, is_builtin_group, resource_of, served_versions
+from ruleop.localcluster.kinds.served import (
     BUDGETS,
     CLAIMS,
     CLASSES,
@@ -27,8 +26,9 @@ from ruleop.localcluster.kinds.resources import (
     SLICES,
     STATEFUL_SETS,
     VOLUMES,
+    ServedKind,
+    open_kind,
 )
-from ruleop.localcluster.kinds.served import ServedKind, open_kind
 
 __all__ = [
     "BUDGETS",

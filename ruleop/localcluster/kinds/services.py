@@ -21,7 +21,7 @@ from ruleop.kubernetes.validation import (
     is_exposed,
     validate_cluster_ips,
 )
-from ruleop.localcluster.kinds.resources import SERVICES
+from ruleop.localcluster.kinds.served import SERVICES
 from ruleop.localcluster.object_store import Name
 from ruleop.localcluster.status_errors import Rejected, invalid_named
 
