@@ -1,5 +1,5 @@
-"""A cluster in memory: starts and stops the server, gives clients what they need to reach it, and keeps the objects in a
-file."""
+"""A cluster in memory: starts and stops the server, gives clients what they need to reach it, and keeps the objects in
+a file."""
 
 from __future__ import annotations
 
@@ -24,30 +24,10 @@ from ruleop.localcluster.api.faulty import Faults, FaultyApi
 from ruleop.localcluster.api.object_writer import ObjectWriter
 from ruleop.localcluster.api.requests import WriteOptions
 from ruleop.localcluster.api.responses import refusal
-from ruleop.localcluster.controllers import (
-    CronJobs,
-    DaemonSets,
-    Definitions,
-    Deployments,
-    DisruptionBudgets,
-    GarbageCollector,
-    Ingresses,
-    Jobs,
-    Machinery,
-    Namespaces,
-    Nodes,
-    Pods,
-    ReplicaSets,
-    Services,
-    StatefulSets,
-    VolumeProtection,
-    Volumes,
-    node,
-    storage_class,
-)
+from ruleop.localcluster.controllers import CONTROLLERS, Machinery, node, storage_class
 from ruleop.localcluster.http import ClusterServer
-from ruleop.localcluster.kinds import CLASSES, NAMESPACES, NODES, Registry, follow
-from ruleop.localcluster.object_store import Name, Resource, Store
+from ruleop.localcluster.kinds import Registry, follow
+from ruleop.localcluster.object_store import CLASSES, NAMESPACES, NODES, Name, Resource, Store
 from ruleop.localcluster.status_errors import Rejected
 
 if TYPE_CHECKING:
@@ -61,25 +41,6 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-
-CONTROLLERS = (
-    Namespaces,
-    Definitions,
-    GarbageCollector,
-    Nodes,
-    Volumes,
-    VolumeProtection,
-    Pods,
-    ReplicaSets,
-    Deployments,
-    StatefulSets,
-    DaemonSets,
-    Jobs,
-    CronJobs,
-    Services,
-    Ingresses,
-    DisruptionBudgets,
-)
 
 SAVED_AFTER: Final = 0.5  # seconds after the first change
 _HOSTS: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})

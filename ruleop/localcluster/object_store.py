@@ -1,7 +1,7 @@
 """The objects of all resources, with one counter of versions, as etcd has one.
 
-Everything happens in one thread, so a write and the events that it errors are one step: listeners are called before the
-write returns, and see the versions in order. Objects are frozen; a write stores a new one. Two reads of a version may
+Everything happens in one thread, so a write and its events are one step: listeners are called before the write returns,
+and see the versions in order. Objects are frozen; a write stores a new one. Two reads of a version may
 return two objects, which are equal.
 """
 
@@ -50,6 +50,32 @@ class Resource(NamedTuple):
 
     group: str
     plural: str
+
+
+CONFIG_MAPS: Final = Resource("", "configmaps")
+ENDPOINTS: Final = Resource("", "endpoints")
+EVENTS: Final = Resource("", "events")
+NAMESPACES: Final = Resource("", "namespaces")
+NODES: Final = Resource("", "nodes")
+CLAIMS: Final = Resource("", "persistentvolumeclaims")
+VOLUMES: Final = Resource("", "persistentvolumes")
+PODS: Final = Resource("", "pods")
+SECRETS: Final = Resource("", "secrets")
+SERVICE_ACCOUNTS: Final = Resource("", "serviceaccounts")
+SERVICES: Final = Resource("", "services")
+CRDS: Final = Resource("apiextensions.k8s.io", "customresourcedefinitions")
+REVISIONS: Final = Resource("apps", "controllerrevisions")
+DAEMON_SETS: Final = Resource("apps", "daemonsets")
+DEPLOYMENTS: Final = Resource("apps", "deployments")
+REPLICA_SETS: Final = Resource("apps", "replicasets")
+STATEFUL_SETS: Final = Resource("apps", "statefulsets")
+CRON_JOBS: Final = Resource("batch", "cronjobs")
+JOBS: Final = Resource("batch", "jobs")
+SLICES: Final = Resource("discovery.k8s.io", "endpointslices")
+INGRESSES: Final = Resource("networking.k8s.io", "ingresses")
+BUDGETS: Final = Resource("policy", "poddisruptionbudgets")
+PRIORITY_CLASSES: Final = Resource("scheduling.k8s.io", "priorityclasses")
+CLASSES: Final = Resource("storage.k8s.io", "storageclasses")
 
 
 class Stored:

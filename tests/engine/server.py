@@ -25,8 +25,8 @@ from ruleop.localcluster.api.object_writer import ObjectWriter
 from ruleop.localcluster.api.requests import WriteOptions, parse_route
 from ruleop.localcluster.http import Response
 from ruleop.localcluster.kinds.registry import Registry, follow
-from ruleop.localcluster.kinds.served import CRDS, ServedKind
-from ruleop.localcluster.object_store import Name, Resource, Store, Stored
+from ruleop.localcluster.kinds.served import ServedKind
+from ruleop.localcluster.object_store import CRDS, Name, Resource, Store, Stored
 from ruleop.operator.server_api import ServerApi
 from ruleop.operator.wire.client.requests import APPLY_PATCH, JSON_PATCH, ONE_PARTIAL
 from ruleop.operator.wire.client.server_errors import ApiError, Problem

@@ -21,9 +21,9 @@ from ruleop.language.rules import Observe
 from ruleop.localcluster import LocalCluster
 from ruleop.localcluster.api.requests import DeleteOptions, WriteOptions
 from ruleop.localcluster.controllers import ENDINGS
-from ruleop.localcluster.kinds.served import CRDS, NAMESPACES, open_kind
 from ruleop.localcluster.kinds.served import ServedKind as ServedResource
-from ruleop.localcluster.object_store import Name, Resource, Stored, StoreEvent
+from ruleop.localcluster.kinds.served import open_kind
+from ruleop.localcluster.object_store import CRDS, NAMESPACES, Name, Resource, Stored, StoreEvent
 from ruleop.localcluster.status_errors import Rejected
 from ruleop.operator.passes.write_failures import classify
 from ruleop.operator.wire.client.server_errors import Problem

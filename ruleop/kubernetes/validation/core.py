@@ -40,7 +40,7 @@ from ruleop.kubernetes.validation.rules import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+    from collections.abc import Iterator
 
     from ruleop.kubernetes.kinds import Object
     from ruleop.kubernetes.validation.rules import At, Errors
@@ -87,8 +87,8 @@ def _ports(ports: Any, at: At) -> Iterator[FieldError]:
             seen.add(key)
 
 
-def validate_cluster_ips(spec: Object, known: Container[str]) -> Iterator[FieldError]:
-    """The errors of the cluster IPs and their families. `known`: addresses of the previous version."""
+def validate_cluster_ips(spec: Object) -> Iterator[FieldError]:
+    """The errors of the cluster IPs and their families."""
     addresses, families, field = list(spec.get("clusterIPs") or ()), spec.get("ipFamilies") or (), "spec.clusterIPs"
     if (address := spec.get("clusterIP")) and not addresses:
         yield required(field)
@@ -107,7 +107,7 @@ def validate_cluster_ips(spec: Object, known: Container[str]) -> Iterator[FieldE
             yield invalid_value(field, addresses, "'None' must be the first and only value")
         return
     numbered = list(enumerate(addresses))
-    malformed = [error for index, each in numbered for error in validate_address(f"{field}[{index}]", each, known)]
+    malformed = [error for index, each in numbered for error in validate_address(f"{field}[{index}]", each)]
     yield from malformed
     actual = ["IPv6" if ":" in each else "IPv4" for each in addresses]
     if len(actual) > 2:
@@ -120,14 +120,14 @@ def validate_cluster_ips(spec: Object, known: Container[str]) -> Iterator[FieldE
             yield invalid_value(f"{field}[{index}]", each, words)
 
 
-def _by_type(spec: Any, at: At) -> Iterator[FieldError]:
+def _by_type(spec: Any, _: At) -> Iterator[FieldError]:
     type_, headless = spec.get("type"), spec.get("clusterIPs") == [HEADLESS]
     if type_ != "ExternalName":
         if not spec.get("ports") and not headless:
             yield required("spec.ports")
         if type_ in WITH_NODE_PORTS and headless:
             yield invalid_value("spec.clusterIPs[0]", HEADLESS, f"may not be set to 'None' for {type_} services")
-        yield from validate_cluster_ips(spec, (at.old or {}).get("clusterIPs") or ())
+        yield from validate_cluster_ips(spec)
     else:
         for name in ("clusterIPs", "ipFamilies", "ipFamilyPolicy"):
             if spec.get(name):
@@ -149,11 +149,11 @@ def _by_type(spec: Any, at: At) -> Iterator[FieldError]:
 
 
 def _ranges(ranges: Any, at: At) -> Iterator[FieldError]:
-    field, known = "spec.LoadBalancerSourceRanges", {each.strip() for each in at.old or ()}
+    field = "spec.LoadBalancerSourceRanges"
     if at.root["spec"].get("type") != "LoadBalancer":
         yield forbidden_value(field, _NOT_BALANCER)
     for index, each in enumerate(ranges):
-        yield from validate_cidr(f"{field}[{index}]", each.strip(), known)
+        yield from validate_cidr(f"{field}[{index}]", each.strip())
 
 
 def _is_balancer(spec: Object) -> bool:
@@ -165,7 +165,7 @@ SERVICE: Final[Rows] = (
     on_update(_changes),
     {
         "spec": (
-            placed(_by_type),
+            _by_type,
             {
                 "ports": (unique("name"), _ports),
                 "ports[]": {
@@ -176,7 +176,7 @@ SERVICE: Final[Rows] = (
                 },
                 "selector": "labels",
                 "sessionAffinity": "ClientIP|None",
-                "externalIPs[]": placed(lambda value, at: validate_external_address(at.field, value, (at.old,))),
+                "externalIPs[]": lambda value, at: validate_external_address(at.field, value),
                 "type": "ClusterIP|ExternalName|LoadBalancer|NodePort",
                 "loadBalancerSourceRanges": placed(_ranges),
                 "internalTrafficPolicy": "Cluster|Local",

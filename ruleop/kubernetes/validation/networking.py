@@ -155,23 +155,14 @@ def _controller(controller: Any, at: At) -> Iterator[FieldError]:
 INGRESS_CLASS: Final[Rows] = {"spec!.controller": FieldRule(_controller, missing=True, is_local=False)}
 
 
-def _blocks(policy: Any) -> set[Any]:
-    """The ranges of a policy."""
-    spec = (policy or {}).get("spec") or {}
-    rules = [(rule, side) for name, side in (("ingress", "from"), ("egress", "to")) for rule in spec.get(name) or ()]
-    blocks = [peer.get("ipBlock") or {} for rule, side in rules for peer in rule.get(side) or ()]
-    return {each for block in blocks for each in (block.get("cidr"), *(block.get("except") or ()))}
-
-
 def _block(block: Any, at: At) -> Iterator[FieldError]:
-    cidr, known = block.get("cidr", ""), _blocks(at.old_root)
-    if not cidr:
+    if not (cidr := block.get("cidr", "")):
         yield required(at.child("cidr"))
         return
-    yield from validate_cidr(at.child("cidr"), cidr, known)
+    yield from validate_cidr(at.child("cidr"), cidr)
     whole: Any = parse_network(cidr)
     for index, each in enumerate(block.get("except") or () if whole is not None else ()):
-        yield from validate_cidr(at.child(f"except[{index}]"), each, known)
+        yield from validate_cidr(at.child(f"except[{index}]"), each)
         part: Any = parse_network(each)
         if part is not None and (part.version != whole.version or part == whole or not part.subnet_of(whole)):
             yield invalid_value(at.child(f"except[{index}]"), each, "must be a strict subset of `cidr`")
@@ -198,7 +189,7 @@ def _peer(peer: Any, at: At) -> Iterator[FieldError]:
         yield forbidden_value(at.field, "may not specify both ipBlock and another peer")
 
 
-_PEER: Final[Rows] = ({"podSelector namespaceSelector": "selector", "ipBlock": placed(_block)}, _peer)
+_PEER: Final[Rows] = ({"podSelector namespaceSelector": "selector", "ipBlock": _block}, _peer)
 _PORTS: Final[Rows] = ({"protocol": "TCP|UDP|SCTP", "port": "optional-port-or-name"}, _end_port)
 
 

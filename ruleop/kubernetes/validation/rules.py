@@ -288,11 +288,9 @@ _RULES: Final = {
     "amount": FieldRule(_amount),
     "part": FieldRule(_part),
     "mode": between(0, 0o777, "must be a number between 0 and 0777 (octal), both inclusive"),
-    "size": quantity(),
     "selector": FieldRule(selector_errors),
     "labels": FieldRule(lambda value, at: validate_labels(value, at.field)),
     "config-keys": FieldRule(_config_keys),
-    "address": placed(lambda value, at: validate_address(at.field, value, (at.old,)) if value else ()),
     "given-address": missing(lambda value, at: validate_address(at.field, value or "")),
     "PROTOCOL": one_of("SCTP", "TCP", "UDP"),
 }

@@ -23,8 +23,7 @@ from ruleop.localcluster.api.object_checks import (
     validate_new_metadata,
 )
 from ruleop.localcluster.api.requests import DeleteOptions, WriteOptions
-from ruleop.localcluster.kinds import CRDS, NAMESPACES
-from ruleop.localcluster.object_store import Name, Stored, stored, unstored
+from ruleop.localcluster.object_store import CRDS, NAMESPACES, Name, Stored, stored, unstored
 from ruleop.localcluster.objects import (
     NotTypedError,
     Tracking,

@@ -1,5 +1,5 @@
-"""Responses in the form that a client asks for (the object, its metadata only, a table), errors, and watches: the events
-of a resource from a version on, as the real server's watch cache brings them."""
+"""Responses in the form that a client asks for (the object, its metadata only, a table), errors, and watches: the
+events of a resource from a version on, as the real server's watch cache brings them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import orjson
 
 from ruleop.localcluster.http import Response
-from ruleop.localcluster.kinds import CRDS, resource_of
-from ruleop.localcluster.object_store import TooOldError, stored
+from ruleop.localcluster.kinds import resource_of
+from ruleop.localcluster.object_store import CRDS, TooOldError, stored
 from ruleop.localcluster.objects import zero_object
 from ruleop.localcluster.status_errors import Rejected, bad_request, expired
 from ruleop.localcluster.tables import cells, columns, conditions, custom_cells, custom_columns

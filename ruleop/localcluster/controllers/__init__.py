@@ -8,29 +8,34 @@ from ruleop.localcluster.controllers.pods import DisruptionBudgets, Nodes, Pods,
 from ruleop.localcluster.controllers.services import Ingresses, Services
 from ruleop.localcluster.controllers.volumes import ClaimProtection, VolumeProtection, Volumes, storage_class
 
+CONTROLLERS = (
+    Namespaces,
+    Definitions,
+    GarbageCollector,
+    Nodes,
+    Volumes,
+    VolumeProtection,
+    Pods,
+    ReplicaSets,
+    Deployments,
+    StatefulSets,
+    DaemonSets,
+    Jobs,
+    CronJobs,
+    Services,
+    Ingresses,
+    DisruptionBudgets,
+)
+"""An event queues them in this order."""
+
 ENDINGS = (Namespaces, Definitions, GarbageCollector, ClaimProtection, VolumeProtection)
 """The controllers that delete: for a test that says itself what the others do."""
 
 __all__ = [
+    "CONTROLLERS",
     "ENDINGS",
-    "ClaimProtection",
-    "CronJobs",
-    "DaemonSets",
-    "Definitions",
-    "Deployments",
-    "DisruptionBudgets",
     "GarbageCollector",
-    "Ingresses",
-    "Jobs",
     "Machinery",
-    "Namespaces",
-    "Nodes",
-    "Pods",
-    "ReplicaSets",
-    "Services",
-    "StatefulSets",
-    "VolumeProtection",
-    "Volumes",
     "claim_names",
     "is_being_deleted",
     "node",

@@ -17,7 +17,7 @@ from ruleop.localcluster.controllers.machinery import (
     with_condition,
 )
 from ruleop.localcluster.controllers.pod_owners import FAILURE
-from ruleop.localcluster.kinds import DEPLOYMENTS, REPLICA_SETS
+from ruleop.localcluster.object_store import DEPLOYMENTS, REPLICA_SETS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

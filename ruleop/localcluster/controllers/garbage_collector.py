@@ -17,8 +17,8 @@ from ruleop.localcluster.controllers.machinery import (
     references,
     with_condition,
 )
-from ruleop.localcluster.kinds import CLEANUP, CONFIG_MAPS, CRDS, NAMESPACES, SERVICE_ACCOUNTS, resource_of
-from ruleop.localcluster.object_store import Name, Resource
+from ruleop.localcluster.kinds import CLEANUP, resource_of
+from ruleop.localcluster.object_store import CONFIG_MAPS, CRDS, NAMESPACES, SERVICE_ACCOUNTS, Name, Resource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

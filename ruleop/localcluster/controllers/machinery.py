@@ -18,8 +18,7 @@ import orjson
 
 from ruleop.kubernetes.times import now
 from ruleop.localcluster.api.object_writer import CONTROLLERS, SUFFIX_LETTERS
-from ruleop.localcluster.kinds import EVENTS, NAMESPACES
-from ruleop.localcluster.object_store import Name, Resource, Stored, StoreEvent
+from ruleop.localcluster.object_store import EVENTS, NAMESPACES, Name, Resource, Stored, StoreEvent
 from ruleop.localcluster.status_errors import Rejected
 
 if TYPE_CHECKING:

@@ -1,5 +1,5 @@
-"""The controllers that own pods: ReplicaSets make as many as they want, StatefulSets numbered ones with volumes of their
-own, one after another, DaemonSets one on the node, and Jobs and CronJobs those that complete."""
+"""The controllers that own pods: ReplicaSets make as many as they want, StatefulSets numbered ones with volumes of
+their own, one after another, DaemonSets one on the node, and Jobs and CronJobs those that complete."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ruleop.localcluster.controllers.machinery import (
     with_condition,
 )
 from ruleop.localcluster.controllers.pods import matches_node
-from ruleop.localcluster.kinds import (
+from ruleop.localcluster.object_store import (
     CLAIMS,
     CRON_JOBS,
     DAEMON_SETS,
@@ -29,8 +29,8 @@ from ruleop.localcluster.kinds import (
     REVISIONS,
     SERVICE_ACCOUNTS,
     STATEFUL_SETS,
+    Name,
 )
-from ruleop.localcluster.object_store import Name
 from ruleop.localcluster.status_errors import Rejected
 
 if TYPE_CHECKING:

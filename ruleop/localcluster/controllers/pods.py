@@ -27,8 +27,7 @@ from ruleop.localcluster.controllers.machinery import (
     share,
     with_condition,
 )
-from ruleop.localcluster.kinds import BUDGETS, CLAIMS, CONFIG_MAPS, NODES, PODS, SECRETS
-from ruleop.localcluster.object_store import Name
+from ruleop.localcluster.object_store import BUDGETS, CLAIMS, CONFIG_MAPS, NODES, PODS, SECRETS, Name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -15,9 +15,9 @@ from ruleop.kubernetes.validation import (
     with_sources,
     with_sources_of_new,
 )
-from ruleop.localcluster.kinds.served import CLASSES, PRIORITY_CLASSES, SERVICE_ACCOUNTS, Strategy
+from ruleop.localcluster.kinds.served import Strategy
 from ruleop.localcluster.kinds.services import allocate, kept_on_update
-from ruleop.localcluster.object_store import Name
+from ruleop.localcluster.object_store import CLASSES, PRIORITY_CLASSES, SERVICE_ACCOUNTS, Name
 from ruleop.localcluster.status_errors import forbidden
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.schema import EMPTY, UNKNOWN, SchemaError
 from ruleop.kubernetes.validation import find_validator
 from ruleop.localcluster.kinds.builtin_kinds import STRATEGIES, from_core, to_core
-from ruleop.localcluster.kinds.served import CRDS, EVENTS, PLAIN, Alias, Scale, ServedKind, priority
-from ruleop.localcluster.object_store import Resource
+from ruleop.localcluster.kinds.served import PLAIN, Alias, Scale, ServedKind, priority
+from ruleop.localcluster.object_store import CRDS, EVENTS, Resource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -21,8 +21,8 @@ from ruleop.localcluster.api.object_checks import with_defaults
 from ruleop.localcluster.api.object_writer import CONTROLLERS, ObjectWriter, is_finished
 from ruleop.localcluster.api.requests import DeleteOptions, WriteOptions
 from ruleop.localcluster.controllers import ENDINGS, GarbageCollector, Machinery, is_being_deleted
-from ruleop.localcluster.kinds import NAMESPACES, SERVICES, Registry, open_kind, served_versions
-from ruleop.localcluster.object_store import Name, Resource, Store
+from ruleop.localcluster.kinds import Registry, open_kind, served_versions
+from ruleop.localcluster.object_store import NAMESPACES, SERVICES, Name, Resource, Store
 from ruleop.localcluster.objects import merge_patch, with_entries
 from ruleop.localcluster.status_errors import Rejected
 from ruleop.planning import (
