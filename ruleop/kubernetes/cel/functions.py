@@ -290,10 +290,6 @@ def _position(*, last: bool) -> Callable[..., Value]:
     return call
 
 
-def _size(value: Any) -> Value:
-    return len(value.members if isinstance(value, MapValue) else value)
-
-
 def _items(of: CelType) -> CelType:
     return of.items or DYN
 
@@ -333,7 +329,7 @@ _ORDERED: Final = "int double bool string duration timestamp"
 
 FUNCTIONS: Final[Mapping[str, tuple[Overload, ...]]] = {
     "size": tuple(
-        Overload(is_method, (kind,), INT, lambda _, value: _size(value))
+        Overload(is_method, (kind,), INT, lambda _, value: len(value.members if isinstance(value, MapValue) else value))
         for kind in ("string", "list", "map")
         for is_method in (False, True)
     ),

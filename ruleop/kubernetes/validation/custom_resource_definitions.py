@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.kubernetes.builtin.immutable_fields import immutable_changes, value_at
 from ruleop.kubernetes.cel import RuleVerdict, cel_rules
 from ruleop.kubernetes.crd import SchemaForm, parse_crd
 from ruleop.kubernetes.crd_checks import COLUMN_TYPES, SCHEMA_TYPES, check_crd
@@ -14,15 +13,14 @@ from ruleop.kubernetes.validation.field_errors import (
     FieldError,
     duplicate,
     forbidden_value,
-    immutable_value,
     invalid_value,
     invalid_values,
-    kind_problems,
     letter_label_problems,
     required,
     subdomain_problems,
     validate_one_of,
 )
+from ruleop.kubernetes.validation.rules import FieldRule, frozen, holds, invalid, is_new, placed, sub_table
 from ruleop.messages import format_path
 
 if TYPE_CHECKING:
@@ -31,11 +29,10 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.cel import BrokenRule, CelRule
     from ruleop.kubernetes.kinds import Object
     from ruleop.kubernetes.schema import Schema
+    from ruleop.kubernetes.validation.rules import At, Errors
 
 
 _INVALID: Final = "FieldValueInvalid"
-_SCOPES: Final = ("Cluster", "Namespaced")
-_STRATEGIES: Final = ("None", "Webhook")
 _SCALE_PATHS: Final = (
     ("specReplicasPath", (".spec.",), ".spec"),
     ("statusReplicasPath", (".status.",), ".status"),
@@ -43,13 +40,11 @@ _SCALE_PATHS: Final = (
 )
 
 
-def validate_custom_resource_definition(new: Object, old: Object | None) -> list[FieldError]:
-    errors = [*(_validate_name(new) if old is None else _validate_immutable(new, old)), *_errors(new)]
-    if errors:
+def _definition(new: Any, at: At) -> Errors:
+    if errors := [*_FORM.check(new, at)] or [*_validate_stored(new)]:
         return errors
-    errors = list(_validate_stored(new))
-    if errors or not new["metadata"].get("name"):
-        return errors
+    if not new["metadata"].get("name"):
+        return ()
     try:
         found = check_crd(new)
     except SchemaError as error:
@@ -57,74 +52,41 @@ def validate_custom_resource_definition(new: Object, old: Object | None) -> list
     return [FieldError(_INVALID, f"Invalid value: {each.message}", format_path(each.path)) for each in found]
 
 
-def _validate_name(document: Object) -> Iterator[FieldError]:
+def _name(document: Any, _: At) -> Errors:
     spec, name = document["spec"], document["metadata"].get("name")
     if name and name != f"{(spec.get('names') or {}).get('plural')}.{spec.get('group')}":
         yield invalid_value("metadata.name", name, 'must be spec.names.plural+"."+spec.group')
 
 
-def _errors(document: Object) -> Iterator[FieldError]:
-    spec = document["spec"]
-    if not (group := spec.get("group")):
-        yield required("spec.group")
-    elif problems := list(subdomain_problems(group)):
-        yield invalid_value("spec.group", group, ",".join(problems))
-    elif "." not in group:
-        yield invalid_value("spec.group", group, "should be a domain with at least one dot")
-    if scope := spec.get("scope"):
-        yield from validate_one_of("spec.scope", scope, _SCOPES)
-    else:
-        yield required("spec.scope")
-    yield from _validate_names(spec.get("names") or {})
-    yield from _validate_conversion(spec.get("conversion") or {})
-    versions = spec.get("versions") or []
-    shown = None if spec.get("versions") is None else [_version(each) for each in versions]
+def _versions(versions: Any, at: At) -> Iterator[FieldError]:
+    shown = None if versions is None else [_version(each) for each in versions]
+    versions = versions or []
     if len({each.get("name") for each in versions}) < len(versions):
-        yield invalid_value("spec.versions", shown, "must contain unique version names")
+        yield invalid_value(at.field, shown, "must contain unique version names")
     if sum(bool(each.get("storage")) for each in versions) != 1:
-        yield invalid_value("spec.versions", shown, "must have exactly one version marked as storage version")
-        if not (document.get("status") or {}).get("storedVersions"):
+        yield invalid_value(at.field, shown, "must have exactly one version marked as storage version")
+        if not (at.root.get("status") or {}).get("storedVersions"):
             yield invalid_value("status.storedVersions", None, "must have at least one stored version")
-    yield from _validate_versions(versions)
-
-
-def _validate_names(names: Object) -> Iterator[FieldError]:
-    kind = names.get("kind") or ""
-    given = {
-        "plural": names.get("plural"),
-        "singular": names.get("singular") or kind.lower(),
-        "kind": kind,
-        "listKind": names.get("listKind") or (f"{kind}List" if kind else ""),
-    }
-    for name, value in given.items():
-        if not value:
-            yield required(f"spec.names.{name}")
-        elif name in ("plural", "singular"):
-            yield from invalid_values(f"spec.names.{name}", value, letter_label_problems(value))
+    if len(versions) == 1 and (name := versions[0].get("name")):
+        yield from invalid_values("spec.version", name, letter_label_problems(name))
+    for part, check in _PARTS.items():
+        values = [each.get(part) for each in versions]
+        if values and all(each == values[0] for each in values):
+            yield from check(values[0], "spec")  # what all versions have alike becomes a field of the definition
         else:
-            yield from invalid_values(f"spec.names.{name}", value, kind_problems(value))
-    if kind and kind == given["listKind"]:
-        yield invalid_value("spec.names.listKind", kind, "kind and listKind may not be the same")
-    for name in ("shortNames", "categories"):
-        for index, value in enumerate(names.get(name) or ()):
-            yield from invalid_values(f"spec.names.{name}[{index}]", value, letter_label_problems(value))
+            for index, value in enumerate(values):
+                yield from check(value, f"{at.field}[{index}]")
 
 
-def _validate_conversion(conversion: Object) -> Iterator[FieldError]:
+def _conversion(conversion: Any, at: At) -> Iterator[FieldError]:
     """The real server names the fields as its internal type has them."""
-    field, strategy, webhook = "spec.conversion", conversion.get("strategy"), conversion.get("webhook") or {}
+    strategy, webhook = conversion.get("strategy"), conversion.get("webhook") or {}
     client, versions = webhook.get("clientConfig"), webhook.get("conversionReviewVersions") or ()
-    client_field, versions_field = f"{field}.webhookClientConfig", f"{field}.conversionReviewVersions"
-    if not strategy:
-        yield required(f"{field}.strategy")
-        return
-    yield from validate_one_of(f"{field}.strategy", strategy, _STRATEGIES)
+    client_field, versions_field = at.child("webhookClientConfig"), at.child("conversionReviewVersions")
     if strategy != "Webhook":
-        yield from (
-            forbidden_value(each, "should not be set when strategy is not set to Webhook")
-            for each, value in ((client_field, client), (versions_field, versions))
-            if value
-        )
+        for each, value in ((client_field, client), (versions_field, versions)) if strategy else ():
+            if value:
+                yield forbidden_value(each, "should not be set when strategy is not set to Webhook")
         return
     if client is None:
         yield required(client_field, "required when strategy is set to Webhook")
@@ -152,23 +114,6 @@ def _validate_client(client: Object, field: str) -> Iterator[FieldError]:
         if not 1 <= service.get("port", 443) <= 65535:
             problem = "port is not valid: must be between 1 and 65535, inclusive"
             yield invalid_value(f"{field}.service.port", service["port"], problem)
-
-
-def _validate_versions(versions: Sequence[Object]) -> Iterator[FieldError]:
-    for index, each in enumerate(versions):
-        field, name = f"spec.versions[{index}]", each.get("name") or ""
-        yield from invalid_values(f"{field}.name", name, letter_label_problems(name))
-        if name and len(versions) == 1:
-            yield from invalid_values("spec.version", name, letter_label_problems(name))
-        if (each.get("schema") or {}).get("openAPIV3Schema") is None:
-            yield required(f"{field}.schema.openAPIV3Schema")
-    for name, check in _PARTS.items():
-        values = [each.get(name) for each in versions]
-        if values and all(each == values[0] for each in values):
-            yield from check(values[0], "spec")  # what all versions have alike becomes a field of the definition
-        else:
-            for index, value in enumerate(values):
-                yield from check(value, f"spec.versions[{index}]")
 
 
 def _validate_schema(schema: Any, at: str) -> Iterator[FieldError]:
@@ -213,10 +158,6 @@ _PARTS: Final[dict[str, Callable[[Any, str], Iterator[FieldError]]]] = {
 """The parts of a version that have a validation of their own."""
 
 
-def _validate_immutable(new: Object, old: Object) -> Iterator[FieldError]:
-    return (immutable_value(path, value_at(new, path) or "") for path in immutable_changes(new, old))
-
-
 def _validate_stored(document: Object) -> Iterator[FieldError]:
     """Validates the versions that the status names as stored."""
     versions = [each["name"] for each in document["spec"]["versions"]]
@@ -252,6 +193,38 @@ def _validate_type(schema: Schema, path: str) -> Iterator[FieldError]:
     for steps, each in subschemas(schema):
         keyword, *rest = steps
         yield from _validate_type(each, f"{path}.{keyword}" + "".join(f"[{step}]" for step in rest))
+
+
+_HAS_DOT: Final = holds(
+    lambda group: not group or "." in group or bool(subdomain_problems(group)),
+    "should be a domain with at least one dot",
+)
+_FORM: Final = sub_table(
+    (
+        frozen(),
+        sub_table(_name, when=is_new),
+        {
+            "spec.group": ("needed subdomain", _HAS_DOT),
+            "spec.scope": "needed |Cluster|Namespaced",
+            "spec.names!": (
+                {
+                    "plural singular kind listKind": "needed",
+                    "plural singular shortNames[] categories[]": "letter-label",
+                    "kind listKind": "kind",
+                },
+                invalid(
+                    "listKind",
+                    lambda names: names["listKind"] != names.get("kind"),
+                    "kind and listKind may not be the same",
+                ),
+            ),
+            "spec.conversion!": ({"strategy": "needed |None|Webhook"}, _conversion),
+            "spec.versions": FieldRule(_versions, missing=True, is_local=False),
+            "spec.versions[]": {"name": "given-letter-label", "schema!.openAPIV3Schema": "given"},
+        },
+    )
+)
+CUSTOM_RESOURCE_DEFINITION: Final = placed(_definition)
 
 
 def defaulted(document: dict[str, Any]) -> dict[str, Any]:

@@ -28,7 +28,9 @@ from ruleop.kubernetes.validation.field_errors import (
     forbidden_value,
     invalid_value,
     invalid_values,
+    kind_problems,
     label_problems,
+    letter_label_problems,
     path_segment_problems,
     port_name_problems,
     required,
@@ -268,6 +270,8 @@ def _config_keys(value: Any, at: At) -> Iterator[FieldError]:
 _PORT: Final = between(1, 65535, given=True)
 _NAMES: Final[dict[str, Callable[[str], Iterable[str]]]] = {
     "label": label_problems,
+    "letter-label": letter_label_problems,
+    "kind": kind_problems,
     "subdomain": subdomain_problems,
     "key": key_problems,
     "config-key": config_key_problems,

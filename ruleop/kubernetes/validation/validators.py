@@ -15,11 +15,11 @@ from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.validation import core, networking, pods, policy, workloads
 from ruleop.kubernetes.validation.core import WITH_NODE_PORTS, is_exposed
 from ruleop.kubernetes.validation.custom_resource_definitions import (
+    CUSTOM_RESOURCE_DEFINITION,
     defaulted,
     rule_warnings,
-    validate_custom_resource_definition,
 )
-from ruleop.kubernetes.validation.rules import At, RuleTable, placed
+from ruleop.kubernetes.validation.rules import At, RuleTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -255,7 +255,7 @@ VALIDATORS: Final[Mapping[tuple[str, str], Validator]] = {
     ("", "Secret"): Validator(core.SECRET, default=with_encoded_data),
     ("", "Service"): Validator(core.SERVICE, default=with_service_defaults, prepare=as_allocated),
     ("apiextensions.k8s.io", "CustomResourceDefinition"): Validator(
-        placed(lambda new, at: validate_custom_resource_definition(new, at.old_root)),
+        CUSTOM_RESOURCE_DEFINITION,
         default=defaulted,
         warn=rule_warnings,
     ),

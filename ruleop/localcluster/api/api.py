@@ -124,7 +124,12 @@ class Api:
             if not is_builtin_group(route.group):
                 return NO_PAGE
             raise unknown_path()
-        if served.is_custom and served.namespaced and not route.namespace and _needs_namespace(request, route):
+        if (
+            served.is_custom
+            and served.namespaced
+            and not route.namespace
+            and (bool(route.name) or request.method in ("POST", "DELETE"))
+        ):
             return NO_PAGE
         if served.is_custom and request.method == "HEAD":
             request = replace(request, method="GET")
@@ -358,10 +363,6 @@ class Api:
 
 def _is_watch(request: Request) -> bool:
     return request.query.get("watch") in TRUE
-
-
-def _needs_namespace(request: Request, route: Route) -> bool:
-    return bool(route.name) or request.method in ("POST", "DELETE")
 
 
 def _write_options(request: Request, options: str, *, is_apply: bool = False) -> WriteOptions:

@@ -64,7 +64,13 @@ class GarbageCollector(LocalController):
         solid = [
             each
             for each, owner in zip(entries, owners, strict=True)
-            if owner is not None and not (each.get("blockOwnerDeletion") and _is_foreground(owner[1]))
+            if owner is not None
+            and not (
+                each.get("blockOwnerDeletion")
+                and (
+                    is_being_deleted(owner[1].obj) and FOREGROUND in (owner[1].obj["metadata"].get("finalizers") or [])
+                )
+            )
         ]
         if solid:
             if len(solid) < len(entries):
@@ -122,10 +128,6 @@ def _parse(key: Name) -> tuple[Resource, Name]:
     group, plural = key.namespace.split(_SEPARATOR)
     namespace, name = key.name.split(_SEPARATOR)
     return Resource(group, plural), Name(namespace, name)
-
-
-def _is_foreground(found: Stored) -> bool:
-    return is_being_deleted(found.obj) and FOREGROUND in (found.obj["metadata"].get("finalizers") or [])
 
 
 def _waits(found: Stored) -> bool:

@@ -279,7 +279,7 @@ def record_revision(machinery: Machinery, owner: Stored) -> str:
     known = machinery.owned(REVISIONS, owner.obj)
     newest = max((each.obj["revision"] for each in known), default=0)
     if found is None:
-        labels = {**_labels(owner.obj), REVISION: digest}
+        labels = {**dict((owner.obj["spec"]["template"].get("metadata") or {}).get("labels") or {}), REVISION: digest}
         revision = {
             "kind": "ControllerRevision",
             "apiVersion": "apps/v1",
@@ -296,10 +296,6 @@ def record_revision(machinery: Machinery, owner: Stored) -> str:
     elif found.obj["revision"] < newest:
         machinery.update(REVISIONS, found, {**found.obj, "revision": newest + 1})
     return name if owner.obj["kind"] == "StatefulSet" else digest
-
-
-def _labels(obj: Object) -> dict[str, str]:
-    return dict((obj["spec"]["template"].get("metadata") or {}).get("labels") or {})
 
 
 _OF_DAEMON_SETS: Final = "daemonset-controller"
@@ -387,7 +383,11 @@ class Jobs(OwningController):
         active = [each for each in pods if not is_over(each.obj) and not is_being_deleted(each.obj)]
         desired, refused = spec.get("completions") or 1, None
         status: dict[str, Any] = {**old, "startTime": old.get("startTime") or now()}
-        restarts = [each for each in active if any(one["restartCount"] for one in _containers(each.obj))]
+        restarts = [
+            each
+            for each in active
+            if any(one["restartCount"] for one in (each.obj.get("status") or {}).get("containerStatuses") or [])
+        ]
         if len(succeeded) >= desired:
             status = _finished(status, "Complete", "CompletionsReached", "Reached expected number of succeeded pods")
             self.machinery.record(found.obj, "Completed", "Job completed", "job-controller")
@@ -456,7 +456,9 @@ class CronJobs(OwningController):
             status["lastScheduleTime"] = timestamp(when)
             due = next_time(spec["schedule"], time.time(), zone)
         jobs = self.machinery.owned(JOBS, found.obj)
-        active = [each for each in jobs if not _is_finished(each.obj)]
+        active = [
+            each for each in jobs if not (_has_condition(each.obj, "Complete") or _has_condition(each.obj, "Failed"))
+        ]
         status["active"] = [
             {
                 "kind": "Job",
@@ -523,13 +525,5 @@ def _phase(pod: Object) -> str:
     return found
 
 
-def _containers(pod: Object) -> list[Object]:
-    return (pod.get("status") or {}).get("containerStatuses") or []
-
-
 def _has_condition(job: Object, type_: str) -> bool:
     return any(each["type"] == type_ for each in (job.get("status") or {}).get("conditions") or [])
-
-
-def _is_finished(job: Object) -> bool:
-    return _has_condition(job, "Complete") or _has_condition(job, "Failed")
