@@ -34,8 +34,7 @@ from ruleop.kubernetes.merge.equality import fingerprint
 from ruleop.kubernetes.merge.fields import Fields, KeyedFields, Leaf, MapFields, SetFields
 from ruleop.kubernetes.merge.lists import item_key, item_keys
 from ruleop.kubernetes.quantity import quantity_equal
-from ruleop.kubernetes.schema.openapi import DERIVED
-from ruleop.kubernetes.schema.shape import UNKNOWN, Shape
+from ruleop.kubernetes.schema.shape import DERIVED, UNKNOWN, Shape
 from tests.cluster import everything, objects
 from tests.cluster.objects import Subject
 from tests.cluster.server import Client, RefusedError

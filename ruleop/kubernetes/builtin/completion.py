@@ -154,7 +154,7 @@ def _holders(value: Any, path: tuple[str, ...]) -> list[dict[str, Any]]:
 # -- defaults that the API does not declare, by the names of the types -----------------------------------------------
 #
 # From the SetDefaults functions of k8s.io/kubernetes/pkg/apis; a test compares what is stored with the real server.
-# Defaults that matter to a merge are in `ruleop.kubernetes.schema.openapi`.
+# Defaults that matter to a merge are in `ruleop.kubernetes.schema.shape`.
 
 
 _CORE, _APPS, _BATCH, _SCALING = (f"io.k8s.api.{each}" for each in ("core.v1", "apps.v1", "batch.v1", "autoscaling.v2"))

@@ -354,7 +354,7 @@ def _item_differences(sent: list[JSON], answered: list[JSON], shape: Shape, path
 #
 # Updates fields that the server derived from other fields when their source changes.
 #
-# A derived field (`ruleop.kubernetes.schema.openapi`) stays when its source changes or is removed, and may even
+# A derived field (`ruleop.kubernetes.schema.shape`) stays when its source changes or is removed, and may even
 # restore it. So when a merge changes the source, it also sets the derived field to the value that the server would
 # derive now, or removes it. The field is left alone if the rule sets or ignores it, or if its value is not derived from
 # the old source: then someone else has set it.

@@ -2,7 +2,7 @@
 
 There are two descriptions, and most questions need only one of them:
 
-- a `Shape` (shape) describes how the objects of a kind merge. It comes from a server's OpenAPI documents (openapi),
+- a `Shape` (shape) describes how the objects of a kind merge. It comes from a server's OpenAPI documents,
   from the packaged table of Kubernetes' own kinds (`builtin/table.py`), or from a CRD (`crd.py`).
 - a `Schema`, the plain JSON of a CRD's openAPIV3Schema, describes which fields of a custom resource the server keeps
   and fills in (`crd.py`) and whether the resource is valid (validation).
@@ -11,21 +11,26 @@ Each problem in a document is a `SchemaFinding` at a path inside it. Documents a
 a file.
 """
 
-from ruleop.kubernetes.schema.openapi import (
+from ruleop.kubernetes.schema.shape import (
     ANYTHING,
     BUILTIN_PREFIXES,
     DERIVED,
+    EMPTY,
     OBJECT_META,
     OPTIONAL_FIELDS,
+    UNKNOWN,
     Derived,
+    FieldPath,
     OpenApi,
     Schema,
+    Shape,
     ShapeBuilder,
+    Unique,
     names_of_kinds,
     reference,
+    shape_at,
     with_inner,
 )
-from ruleop.kubernetes.schema.shape import EMPTY, UNKNOWN, FieldPath, Shape, Unique, shape_at
 from ruleop.kubernetes.schema.validation import (
     FORMATS,
     LIST_KEYS,

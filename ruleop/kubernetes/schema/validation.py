@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sized
 
     from ruleop.kubernetes.kinds import JSON, Object
-    from ruleop.kubernetes.schema.openapi import Schema
-    from ruleop.kubernetes.schema.shape import FieldPath, Shape
+    from ruleop.kubernetes.schema.shape import FieldPath, Schema, Shape
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,7 +128,7 @@ class Api:
             served.is_custom
             and served.namespaced
             and not route.namespace
-            and (bool(route.name) or request.method in ("POST", "DELETE"))
+            and (route.name or request.method in ("POST", "DELETE"))
         ):
             return NO_PAGE
         if served.is_custom and request.method == "HEAD":

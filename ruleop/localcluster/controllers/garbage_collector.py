@@ -39,7 +39,7 @@ class GarbageCollector(LocalController):
             for each, name in self.machinery.owners.of(event.new.uid):
                 yield _key(each, name)
             for reference in references(event.new.obj):  # its owners may wait for it
-                if (owner := self._owner(event.new, reference)) is not None and _waits(owner[1]):
+                if (owner := self._owner(event.new, reference)) is not None and _waits(owner[1], FOREGROUND, ORPHAN):
                     yield _key(owner[0], owner[1].name)
         elif references(event.new.obj) or _waits(event.new):
             yield _key(resource, event.new.name)
@@ -64,13 +64,7 @@ class GarbageCollector(LocalController):
         solid = [
             each
             for each, owner in zip(entries, owners, strict=True)
-            if owner is not None
-            and not (
-                each.get("blockOwnerDeletion")
-                and (
-                    is_being_deleted(owner[1].obj) and FOREGROUND in (owner[1].obj["metadata"].get("finalizers") or [])
-                )
-            )
+            if owner is not None and not (each.get("blockOwnerDeletion") and _waits(owner[1], (FOREGROUND,)))
         ]
         if solid:
             if len(solid) < len(entries):
@@ -130,9 +124,9 @@ def _parse(key: Name) -> tuple[Resource, Name]:
     return Resource(group, plural), Name(namespace, name)
 
 
-def _waits(found: Stored) -> bool:
-    finalizers = found.obj["metadata"].get("finalizers") or []
-    return is_being_deleted(found.obj) and (FOREGROUND in finalizers or ORPHAN in finalizers)
+def _waits(found: Stored, finalizers: tuple[str, ...] = (FOREGROUND, ORPHAN)) -> bool:
+    given = found.obj["metadata"].get("finalizers") or []
+    return is_being_deleted(found.obj) and any(each in given for each in finalizers)
 
 
 # -- namespaces and definitions --------------------------------------------------------------------------------------

@@ -36,8 +36,9 @@ def is_over(pod: Object) -> bool:
     return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
 
-def is_ready(pod: Object) -> bool:
-    conditions = (pod.get("status") or {}).get("conditions") or []
+def is_ready(obj: Object) -> bool:
+    """Whether a pod or a node is ready."""
+    conditions = (obj.get("status") or {}).get("conditions") or []
     return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
 

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.cron import next_time
+from ruleop.kubernetes.labels import labels_of
 from ruleop.kubernetes.times import now, seconds_of, timestamp
 from ruleop.localcluster.controllers.machinery import (
     BATCH,
@@ -279,7 +280,7 @@ def record_revision(machinery: Machinery, owner: Stored) -> str:
     known = machinery.owned(REVISIONS, owner.obj)
     newest = max((each.obj["revision"] for each in known), default=0)
     if found is None:
-        labels = {**dict((owner.obj["spec"]["template"].get("metadata") or {}).get("labels") or {}), REVISION: digest}
+        labels = {**labels_of(owner.obj["spec"]["template"]), REVISION: digest}
         revision = {
             "kind": "ControllerRevision",
             "apiVersion": "apps/v1",
@@ -373,7 +374,7 @@ class Jobs(OwningController):
         if is_being_deleted(found.obj):
             return
         old = found.obj.get("status") or {}
-        if any(each["type"] in ("Complete", "Failed") for each in old.get("conditions") or []):
+        if any(_has_condition(found.obj, each) for each in ("Complete", "Failed")):
             self._expire(found)
             return
         spec = found.obj["spec"]
@@ -456,9 +457,7 @@ class CronJobs(OwningController):
             status["lastScheduleTime"] = timestamp(when)
             due = next_time(spec["schedule"], time.time(), zone)
         jobs = self.machinery.owned(JOBS, found.obj)
-        active = [
-            each for each in jobs if not (_has_condition(each.obj, "Complete") or _has_condition(each.obj, "Failed"))
-        ]
+        active = [each for each in jobs if not any(_has_condition(each.obj, type_) for type_ in ("Complete", "Failed"))]
         status["active"] = [
             {
                 "kind": "Job",

@@ -16,7 +16,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.builtin.table import builtin_release
-from ruleop.kubernetes.labels import Requirement, meets, requirements_of
+from ruleop.kubernetes.labels import meets, requirements_of
 from ruleop.kubernetes.times import now, seconds_of
 from ruleop.localcluster.api.requests import DeleteOptions
 from ruleop.localcluster.controllers.machinery import (
@@ -47,7 +47,7 @@ class Nodes(LocalController):
     def reconcile(self, found: Stored) -> None:
         spec = found.obj["spec"]
         given = spec.get("taints") or []
-        needed = {NOT_READY: not _is_ready(found.obj), UNSCHEDULABLE: bool(spec.get("unschedulable"))}
+        needed = {NOT_READY: not is_ready(found.obj), UNSCHEDULABLE: bool(spec.get("unschedulable"))}
         taints = [each for each in given if needed.get(each["key"], True)]
         missing = [key for key, is_needed in needed.items() if is_needed and key not in {each["key"] for each in given}]
         taints += [{"key": key, "effect": "NoSchedule", "timeAdded": now()} for key in missing]
@@ -55,11 +55,6 @@ class Nodes(LocalController):
             rest = {name: each for name, each in spec.items() if name != "taints"}
             new = {**found.obj, "spec": {**rest, "taints": taints} if taints else rest}
             self.machinery.update(NODES, found, new)
-
-
-def _is_ready(node: Object) -> bool:
-    conditions = (node.get("status") or {}).get("conditions") or []
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
 
 NODE: Final = "local-node"
@@ -131,18 +126,14 @@ def matches_node(machinery: Machinery, spec: Object) -> bool:
     labels = {} if node is None else node.obj["metadata"].get("labels") or {}
     terms = [{}] if required is None else required.get("nodeSelectorTerms") or []
     found = selector.items() <= labels.items() and any(
-        meets(labels, _requirements(each.get("matchExpressions")))
-        and meets({"metadata.name": NODE}, _requirements(each.get("matchFields")))
+        meets(labels, requirements_of(each))
+        and meets({"metadata.name": NODE}, requirements_of({"matchExpressions": each.get("matchFields")}))
         for each in terms
         if each or required is None
     )
     if not found:
         machinery.wait_for(NODES, Name("", NODE))
     return found
-
-
-def _requirements(expressions: Iterable[Object] | None) -> list[Requirement]:
-    return [(each["key"], each["operator"], frozenset(each.get("values") or ())) for each in expressions or ()]
 
 
 _KINDS: Final = {"configMap": (CONFIG_MAPS, ("data", "binaryData")), "secret": (SECRETS, ("data",))}
