@@ -39,7 +39,7 @@ class GarbageCollector(LocalController):
             for each, name in self.machinery.owners.of(event.new.uid):
                 yield _key(each, name)
             for reference in references(event.new.obj):  # its owners may wait for it
-                if (owner := self._owner(event.new, reference)) is not None and _waits(owner[1], FOREGROUND, ORPHAN):
+                if (owner := self._owner(event.new, reference)) is not None and _waits(owner[1]):
                     yield _key(owner[0], owner[1].name)
         elif references(event.new.obj) or _waits(event.new):
             yield _key(resource, event.new.name)
