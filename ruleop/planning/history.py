@@ -9,7 +9,7 @@ per object. It is a value, so a pass can be replayed from the rule, the resource
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -28,7 +28,8 @@ from ruleop.planning.model.actions import (
 )
 from ruleop.planning.model.managers import fingerprint_of
 from ruleop.planning.model.outcome import Failed, Failure
-from ruleop.planning.rendering.synced import Synced, Work
+from ruleop.planning.rendering.synced import Synced
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from ruleop.planning.model.observed import Objects
     from ruleop.planning.model.outcome import Outcome
     from ruleop.planning.plan import Plan
+    from ruleop.planning.rendering.synced import Settled
 
 NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 GONE: Final = "gone"  # never a digest
@@ -155,7 +157,7 @@ class History:
     again: int = 0  # passes in a row that changed what the next one reads
     held: frozenset[ObjectKey] = frozenset()  # objects whose deletion an error held back in the last pass
     writes: Writes | None = None  # of this pass
-    work: Work | None = None  # of the plan before the writes
+    settled: Settled | None = None  # by the last plan
 
     NONE: ClassVar[History]
 
@@ -210,13 +212,15 @@ class History:
             synced=found.synced.done(outcome.done, clean=outcome.clean),
             written=found.written + outcome.writes,
             writes=_writes(plan, outcome),
-            work=_work(plan, outcome, learned),
+            settled=_settled(plan, outcome, learned),
         )
 
     def with_plan(self, plan: Plan, now: float) -> History:
         """The history with the plan, before its actions are executed."""
         found = self.with_field_conflicts(plan.field_conflicts, now) if plan.field_conflicts else self
-        return found if plan.synced is self.synced else replace(found, synced=plan.synced)
+        if plan.synced is self.synced and plan.settled is self.settled:
+            return found
+        return replace(found, synced=plan.synced, settled=plan.settled)
 
     def with_field_conflicts(self, conflicts: Sequence[FieldConflict], now: float) -> History:
         """The history with the field conflicts that a plan has found."""
@@ -291,7 +295,6 @@ def _concluded(history: History, plan: Plan, *, again: bool) -> History:
         "reason": reason,
         "written": 0,
         "writes": None,
-        "work": None,
         "again": number,
         "held": held,
     }
@@ -335,18 +338,15 @@ def _unreleased(before: Mapping[ObjectKey, Failed], plan: Plan, outcome: Outcome
     return {key: each for key, each in before.items() if key not in releases} | failed or NOTHING
 
 
-def _work(plan: Plan, outcome: Outcome, learned: Mapping[ObjectKey, Learned]) -> Work | None:
-    """The cached work for the status plan; None after a failed write or a changed cluster: everything is planned
-    again."""
-    if plan.work is None or not outcome.clean:
-        return None
+def _settled(plan: Plan, outcome: Outcome, learned: Mapping[ObjectKey, Learned]) -> Settled | None:
+    """What the server made something else of than was sent is compared in the next plan."""
     written = (action for action in outcome.done if isinstance(action, (Create, Patch, ServerSideApply)))
     answers = {
         action.key: (action.object, outcome.written[action.key])
         for action in written
         if action.key in outcome.written and action.key not in learned
     }
-    return plan.work.after(answers)
+    return plan.settled.after(answers) if plan.settled is not None else None
 
 
 def _refusals(

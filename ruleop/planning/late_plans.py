@@ -3,10 +3,10 @@ next one will probably be ended too, whatever has happened to other objects, and
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ruleop.kubernetes.merge import fingerprint
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import Object

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Literal
 
 from ruleop.language.secrets.masks import NO_MASKS, Masks
-from ruleop.planning.rendering.synced import Synced, Work
+from ruleop.planning.rendering.synced import Settled, Synced
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -77,7 +78,7 @@ class Plan:
     blocking: tuple[Blocking, ...] = field(default=(), repr=False, compare=False)  # the same
     traced: Mapping[ObjectKey, tuple[Site | None, ...]] = field(default_factory=dict, repr=False, compare=False)
     """The same: of the rendered objects of one child, the template's line of each of `child_field_sites.lines_of`."""
-    work: Work | None = field(default=None, repr=False, compare=False)  # for the status plan after the writes
+    settled: Settled | None = field(default=None, repr=False, compare=False)  # for the next plan
 
     @property
     def quiet(self) -> bool:

@@ -10,7 +10,7 @@ the tests all call it.
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -63,6 +63,7 @@ from ruleop.planning.model.targets import Target, compile_selector
 from ruleop.planning.plan import Plan
 from ruleop.planning.rendering.desired import source_of
 from ruleop.planning.rendering.scope import ResourceScope
+from ruleop.planning.rendering.synced import NOTHING_SETTLED, inputs_of
 from ruleop.planning.rendering.time_functions import LAST, parse_time
 from ruleop.planning.status import (
     custom_conditions,
@@ -71,6 +72,7 @@ from ruleop.planning.status import (
     status_write,
     without_rejected,
 )
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -273,8 +275,10 @@ class _Planner:
         desired_keys: Mapping[str, ObjectKey] = NO_KEYS,
     ) -> Children:
         history, rule = self.history, self.rule
-        work = history.work if history.work is not None and history.work.is_for(rule, self.resource) else None
-        context = PassContext(self.scope, history, self.owner, existing, patched, work)
+        settled = (history.settled or NOTHING_SETTLED).at(
+            inputs_of(rule, self.resource, sharded=self.observed.sharded), self.info
+        )
+        context = PassContext(self.scope, history, self.owner, existing, patched, settled)
         context.paused, context.predict_status = self.paused, self.predict_status
         return Children(context, desired_keys)
 
@@ -515,7 +519,7 @@ class _Planner:
             children=tuple(child_plan.report() for child_plan in plans),
             rendered=tuple(
                 (child_plan.child.id, source_of(child_plan.child), each.desired.rendered)
-                for child_plan in plans
+                for child_plan in (plans if self.names_items else ())
                 for each in child_plan.objects
             ),
             problems=tuple(report.problems),
@@ -537,7 +541,7 @@ class _Planner:
             items=item_names(children) if self.names_items else {},
             blocking=tuple(find_blocking(children)) if self.is_shown else (),
             traced=children.traced(self.traced) if self.traced else {},
-            work=None if is_reported else children.reusable(),
+            settled=children.settled(),
         )
 
     def _status(self, conditions: Conditions | None, actions: list[Action], records: Records) -> _Status:

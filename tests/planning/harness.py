@@ -119,6 +119,7 @@ class Harness:
     objects: dict[ObjectKey, dict[str, Any]] = field(default_factory=dict)
     served: dict[str, Served] = field(default_factory=dict)  # by kind, or version and kind
     infos: dict[str, KindInfo] = field(default_factory=dict)  # by kind
+    shown: dict[Kind, tuple[KindInfo, KindInfo]] = field(default_factory=dict)  # as found, and with its state
     refuse: dict[ObjectKey, Failed] = field(default_factory=dict)  # writes that the server rejects
     history: History = History.NONE
     sent: dict[ObjectKey, dict[str, Any]] = field(default_factory=dict)  # the fields of ruleop's field manager
@@ -146,7 +147,10 @@ class Harness:
     def info(self, kind: Kind) -> KindInfo:
         found = self.infos.get(kind.kind) or self.offline.info(kind)
         state = self.served.get(str(kind), self.served.get(kind.kind, found.state))
-        return replace(found, state=state, served=state is not Served.UNSERVED)
+        known = self.shown.get(kind)  # the same object until it changes, as in the operator
+        if known is None or known[0] is not found or known[1].state is not state:
+            known = self.shown[kind] = found, replace(found, state=state, served=state is not Served.UNSERVED)
+        return known[1]
 
     def state_of(self, observe: Observe) -> Served:
         return self.info(observe.kind).state

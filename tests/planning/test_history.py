@@ -201,7 +201,7 @@ def test_a_noticed_conflict_is_kept_until_it_is_over():
 def test_drift_is_distinguished_from_an_edit_by_the_last_rendered_object():
     history = after(History.NONE, Create(A, "a", obj("1"), "digest"))
     resource = {"metadata": {"uid": PLAN.uid, "generation": 1}}
-    in_sync = [SimpleNamespace(key=A, digest="digest")]
+    in_sync = [SimpleNamespace(key=A, digest="digest", is_settled=False)]
     synced = history.synced.with_in_sync(in_sync, "rule", resource)
     history = concluded(history, A, synced=synced)
     uid = PLAN.uid

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from ruleop.kubernetes.merge.equality import canonical, same
 from ruleop.kubernetes.merge.lists import item_keys, item_path, items_by_key
 from ruleop.kubernetes.schema import UNKNOWN
 from ruleop.messages import format_path
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -18,12 +18,12 @@ The JSON form, with the same bytes for the same fields in every version:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
 from ruleop.kubernetes.kinds import JSON
 from ruleop.kubernetes.merge.equality import canonical
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

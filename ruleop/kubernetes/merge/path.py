@@ -13,10 +13,11 @@ escapes the next character.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, TypeAlias
 
 from ruleop.errors import RuleopError
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import JSON

@@ -13,7 +13,6 @@ from __future__ import annotations
 import base64
 import binascii
 import zlib
-from dataclasses import dataclass
 
 import orjson
 
@@ -21,6 +20,7 @@ from ruleop.errors import RuleopError
 from ruleop.kubernetes.merge.equality import canonical
 from ruleop.kubernetes.merge.fields import FieldSet
 from ruleop.kubernetes.names import RESERVED_PREFIX
+from ruleop.values import dataclass
 
 ANNOTATION = f"{RESERVED_PREFIX}applied"
 

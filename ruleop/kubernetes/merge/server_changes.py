@@ -4,7 +4,7 @@ object, those that were seen of one, and fields that it derives from others."""
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeAlias
 
@@ -19,6 +19,7 @@ from ruleop.kubernetes.merge.lists import item_keys, items_by_key, member_key
 from ruleop.kubernetes.merge.path import Path
 from ruleop.kubernetes.quantity import quantity_equal
 from ruleop.kubernetes.schema import ANYTHING, DERIVED, UNKNOWN, Derived, Shape
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -10,7 +10,7 @@ where fields below the same path are ignored, owned or learned. It returns the m
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import is_
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -51,6 +51,7 @@ from ruleop.kubernetes.merge.server_changes import (
 )
 from ruleop.kubernetes.quantity import quantity_equal
 from ruleop.kubernetes.schema import UNKNOWN, Shape
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

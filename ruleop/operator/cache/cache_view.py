@@ -6,7 +6,7 @@ snapshot, which the loop takes in one turn."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from ruleop.kubernetes.builtin.table import builtin_shape
@@ -17,6 +17,7 @@ from ruleop.operator.cache.informers import Informer, InformerSnapshot, WatchSpe
 from ruleop.operator.cache.watch_specs import child_need, observe_need
 from ruleop.operator.wire.watch.store import Store, StoreSnapshot, StoreState
 from ruleop.planning import KindInfo, Query, Served
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

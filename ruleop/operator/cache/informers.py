@@ -7,7 +7,6 @@ the kind is served, or its scope changes, the informer gets a new watch.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -19,6 +18,7 @@ from ruleop.operator.wire.watch.store import Store, StoreChange, StoreEntry, Sto
 from ruleop.operator.wire.watch.watcher import Watcher
 from ruleop.planning.model.managers import FieldsManager
 from ruleop.planning.model.marks import names_an_owner, owner_uid
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

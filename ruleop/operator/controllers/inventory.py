@@ -12,7 +12,6 @@ kind costs a write of the inventory.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -21,6 +20,7 @@ from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import GroupKind, Object, ObjectKey
 from ruleop.planning import AddFinalizer, Create, ServerSideApply
 from ruleop.planning.child.field_patches import patched_key
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from ruleop.kubernetes.names import DEFAULT_OPERATOR
 from ruleop.operator.wire.leader.lease import Timing
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

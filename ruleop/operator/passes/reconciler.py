@@ -6,7 +6,7 @@ being written, after them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,7 @@ from ruleop.planning.events import write_events
 from ruleop.planning.guard import TooSlow
 from ruleop.planning.model.marks import is_paused, part_of
 from ruleop.planning.planner import PLAN_IS_LATE
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Protocol
 
 from ruleop.operator.passes.large_plans import LargePlans
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,13 +18,14 @@ import binascii
 import gzip
 import re
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.language.rules import RuleFiles, digest_of_files
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -20,7 +20,6 @@ import json
 import re
 import signal
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import structlog
@@ -28,6 +27,7 @@ import structlog
 from ruleop.errors import RuleopError, Site
 from ruleop.language.rules import Finding, ProjectErrors
 from ruleop.language.rules.transfer import SIZE_BYTES, from_bytes
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence

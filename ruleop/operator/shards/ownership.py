@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import re
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import structlog
@@ -41,6 +40,7 @@ from ruleop.operator.wire.leader.shards import (
 from ruleop.operator.wire.watch.store import StoreChange, StoreState
 from ruleop.operator.wire.watch.watcher import Watcher
 from ruleop.planning import Event
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping

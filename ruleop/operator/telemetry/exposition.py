@@ -9,7 +9,6 @@ from __future__ import annotations
 import gzip
 import threading
 import time
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
@@ -17,6 +16,8 @@ from urllib.parse import parse_qs
 from prometheus_client import exposition as plain
 from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.registry import Collector
+
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -13,7 +13,6 @@ it does not change while it is read; metrics are counted, formatted and compress
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
@@ -24,6 +23,7 @@ from ruleop.errors import RuleopError
 from ruleop.operator.telemetry.exposition import Exposition
 from ruleop.operator.telemetry.http_server import HttpServer, is_on, not_listening, split_address
 from ruleop.operator.telemetry.loop_watchdog import call_on_loop
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     import ssl

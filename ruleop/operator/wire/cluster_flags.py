@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ruleop.kubernetes.names import DEFAULT_OPERATOR
+from ruleop.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

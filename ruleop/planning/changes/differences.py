@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -22,6 +21,7 @@ from ruleop.kubernetes.schema import UNKNOWN, Shape
 from ruleop.language.templates.values.cost import Allowance
 from ruleop.language.templates.yaml.yaml_writer import number_text, reads_as_text
 from ruleop.messages import MAX_QUOTED, format_path
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import JSON, Object

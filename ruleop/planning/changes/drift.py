@@ -14,7 +14,7 @@ argument.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
@@ -23,6 +23,7 @@ import orjson
 from ruleop.kubernetes.merge import canonical, merge_patch, same
 from ruleop.planning.model.actions import Action, Create, Patch, ServerSideApply
 from ruleop.planning.model.marks import RULEOP
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

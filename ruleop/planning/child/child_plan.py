@@ -7,7 +7,7 @@ when one is ready; everything else is the same for all.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ruleop.errors import RenderError
@@ -55,6 +55,7 @@ from ruleop.planning.rendering.desired import Desired, is_enabled, merge_strateg
 from ruleop.planning.rendering.items import items_of
 from ruleop.planning.rendering.scope import without_server_noise
 from ruleop.planning.rendering.unplanned import ChildFails, ChildWaits, Unlisted, Unread
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -70,7 +71,7 @@ if TYPE_CHECKING:
     from ruleop.planning.model.marks import Claim, Owner
     from ruleop.planning.rendering.items import LoopItem
     from ruleop.planning.rendering.scope import ResourceScope
-    from ruleop.planning.rendering.synced import Work
+    from ruleop.planning.rendering.synced import Settled
 
 MAX_LOCATED: Final = 4
 """Rejected objects of one child whose message has the line of the rejected field."""
@@ -171,7 +172,7 @@ class PassContext:
     owner: Owner
     existing: Sequence[Existing]
     patched: Sequence[PatchedObject]
-    work: Work | None  # of an earlier plan of the same custom resource
+    settled: Settled  # by the plan before this one
     paused: bool = False
     predict_status: bool = True  # a plan with actions is shown as well
     ending: dict[ObjectKey, Ending] = field(default_factory=dict)  # by the objects of the items
@@ -392,9 +393,11 @@ class ChildPlan(ABC):
         for each in self.objects:
             applied, desired = each.applied, each.desired
             live: Object | None = None
-            result: Object | None = desired.rendered
+            result: Object | None
             if applied is not None:
                 live = result = applied.result
+            else:
+                result = desired.rendered
             if applied is None or (applied.action is not None and live is not None):
                 live = self.context.scope.objects.get(desired.key, version=desired.kind.version)
             owned = live is not None and (applied is not None or claim_on(live, desired.key, self.context.owner).owned)

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from ruleop.errors import RenderError
-from ruleop.kubernetes.kinds import NAMESPACE_KIND, ObjectKey
+from ruleop.kubernetes.kinds import NAMESPACE_KIND, ObjectKey, version_of
 from ruleop.language.rules import Given, ItemEnd, Once, Ordinary, Patched, Scheduled
 from ruleop.language.templates import Disabled, Origin
 from ruleop.language.templates.values.cost import Exhausted
@@ -32,7 +32,7 @@ from ruleop.planning.model.rule_permissions import missing_list_permission
 from ruleop.planning.rendering.child_field_sites import MAX_LINES, line_sites
 from ruleop.planning.rendering.desired import Desired, render
 from ruleop.planning.rendering.items import MAX_OBJECTS, LoopItem
-from ruleop.planning.rendering.synced import Work
+from ruleop.planning.rendering.synced import Settled, SettledObject
 from ruleop.planning.rendering.unplanned import ChildFails, ChildWaits, Unlisted
 
 if TYPE_CHECKING:
@@ -343,21 +343,19 @@ class Children:
                 return missing_list_permission(rule, kinds.info(min(forbidden)), self.owner.namespace)
         return ""
 
-    def reusable(self) -> Work:
-        """The work that the status plan after the writes may reuse."""
-        known = [
-            child_plan
-            for child_plan in self.plans.values()
-            if child_plan.child.inputs.cr_only and child_plan.objects and not child_plan.incomplete
-        ]
-        in_sync = [
-            each.applied.result
-            for child_plan in known
-            for each in child_plan.objects
-            if each.applied is not None and each.applied.in_sync and each.applied.result is not None
-        ]
-        rendered = {child_plan.child.id: [each.desired for each in child_plan.objects] for child_plan in known}
-        return Work.of(self.rule, self.scope.resource, rendered, in_sync)
+    def settled(self) -> Settled:
+        """The objects of steady children, for the next plan."""
+        known = self.context.settled
+        return known.with_children(
+            {
+                id_: {
+                    each.desired.key: _settled(each, known.children.get(id_, {}).get(each.desired.key))
+                    for each in child_plan.objects
+                }
+                for id_, child_plan in self.plans.items()
+                if child_plan.child.inputs.steady and child_plan.objects and not child_plan.incomplete
+            }
+        )
 
     def traced(self, child: str) -> dict[ObjectKey, tuple[Site | None, ...]]:
         """The template's line of each line of the first objects of a child."""
@@ -369,3 +367,12 @@ class Children:
                 break
             found[each.desired.key] = line_sites(child_plan.child, each.desired)
         return found
+
+
+def _settled(object_plan: ObjectPlan, known: SettledObject | None) -> SettledObject:
+    desired, applied = object_plan.desired, object_plan.applied
+    live = applied.result if applied is not None and applied.in_sync and object_plan.references_owner else None
+    if live is not None and known is not None and known.version == version_of(live):
+        return known
+    found = SettledObject(desired.info, desired.orphan, desired.recreate)
+    return found if live is None else found.in_sync_as(live)

@@ -6,12 +6,12 @@ counts with a proof. Without one, which is possible just after an upgrade, it co
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.planning.model.actions import ServerSideApply
 from ruleop.planning.model.managers import FieldsManager, managers_on
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator

@@ -10,7 +10,6 @@ proof, like that of the owner, and names the object and the CR. It is data: noth
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -19,6 +18,7 @@ from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.kubernetes.merge import canonical
 from ruleop.kubernetes.names import RESERVED_PREFIX
 from ruleop.planning.model.marks import annotations_of
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

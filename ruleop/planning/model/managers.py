@@ -15,13 +15,13 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
 from ruleop.kubernetes.merge import canonical, fingerprint
 from ruleop.kubernetes.names import PATCH_MANAGER
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ from ruleop.kubernetes.merge import ANNOTATION
 from ruleop.kubernetes.names import BUCKET_LABEL, PART_OF_LABEL, RESERVED_PREFIX
 from ruleop.language.rules import parse_duration
 from ruleop.messages import shortened
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,7 +5,7 @@ byte, so a recorded pass can be replayed."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -16,6 +16,7 @@ from ruleop.kubernetes.schema import UNKNOWN, Shape
 from ruleop.language.templates.values.cost import OBJECT_BYTES, USUAL_SIZE, object_bytes
 from ruleop.planning.model.managers import managers_on
 from ruleop.planning.model.marks import PART_OF
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

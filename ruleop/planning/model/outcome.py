@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.merge import Learned
 from ruleop.planning.model.actions import Create, Patch, ServerSideApply
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -9,9 +9,10 @@ one. Field managers of children with `patch` carry such a proof in their names.
 from __future__ import annotations
 
 import hmac
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Protocol
+
+from ruleop.values import dataclass
 
 _PURPOSE: Final = b"ruleop.dev/owner\0"
 _LENGTH: Final = 16  # bytes of the digest: 128 bits

@@ -3,7 +3,6 @@ same for a forbidden request and for a kind that cannot be listed."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ruleop.errors import RenderError
@@ -20,6 +19,7 @@ from ruleop.kubernetes.permissions import (
 )
 from ruleop.language.templates import view
 from ruleop.messages import shortened
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -4,7 +4,6 @@ reconcile. Both use this module: otherwise a resource could read an object whose
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ruleop.errors import RenderError
@@ -13,6 +12,7 @@ from ruleop.kubernetes.labels import Requirement, meets
 from ruleop.kubernetes.names import KEY_IN_WORDS, VALUE_IN_WORDS, is_label_key, is_label_value
 from ruleop.language.templates import loop_items
 from ruleop.messages import shortened
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

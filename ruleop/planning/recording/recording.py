@@ -7,7 +7,7 @@ replaced too, because passwords are derived from it."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
+from dataclasses import MISSING, field, fields, is_dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,6 +28,7 @@ from ruleop.planning.model.conditions import Condition
 from ruleop.planning.model.observed import KindInfo, Served
 from ruleop.planning.model.outcome import Failed, Failure
 from ruleop.planning.rendering.synced import Synced
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -189,8 +190,8 @@ class Recorder:
         return redacted
 
     def _without_secrets(self, rule: Rule, history: History) -> History:
-        """The history without fields for the log, without cached work, and, of objects that hold data of a Secret or
-        may hold some, without fingerprints of values and without messages of the API server."""
+        """The history without fields for the log, without what is settled, and, of objects that hold data of a Secret
+        or may hold some, without fingerprints of values and without messages of the API server."""
         closed = self._with_secret_data(rule, history)
         learned = {key: each for key, each in history.learned.items() if key not in closed}
         applied = {key: each for key, each in history.applied.items() if key not in closed}
@@ -212,7 +213,7 @@ class Recorder:
             unreleased=unreleased,
             writes=writes,
             synced=Synced(),
-            work=None,
+            settled=None,
         )
 
     def _with_secret_data(self, rule: Rule, history: History) -> frozenset[ObjectKey]:

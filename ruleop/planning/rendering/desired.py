@@ -7,7 +7,8 @@ and it sets no field that belongs to the server, to the garbage collector or to 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ruleop.errors import RenderError, Site
@@ -33,6 +34,7 @@ from ruleop.planning.model.observed import KindInfo, Served
 from ruleop.planning.rendering.randomness import COSTLY, different_time
 from ruleop.planning.rendering.rotation import is_due, random_keys
 from ruleop.planning.rendering.unplanned import ChildFails, ChildWaits, child_error
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from ruleop.language.templates import Expression, StringTemplate
     from ruleop.planning.model.observed import Kinds
     from ruleop.planning.rendering.scope import ResourceScope
+    from ruleop.planning.rendering.synced import SettledObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +52,24 @@ class Desired:
 
     key: ObjectKey
     kind: Kind
-    rendered: Object  # with its namespace, without ruleop's own metadata
+    document: Object | Unrendered
     info: KindInfo
     names: Mapping[str, Any]  # the scope that it was rendered in
     orphan: bool
     rotated: frozenset[str] = frozenset()  # the keys of the Secret whose values are regenerated in this pass
     recreate: bool = False  # it is deleted and created again when the server rejects a change of an immutable field
     item: ItemRecord | None = None  # the item that it is recorded for
+
+    @property
+    def rendered(self) -> Object:
+        """With its namespace, without ruleop's own metadata."""
+        document = self.document
+        return document.of(self.key) if isinstance(document, Unrendered) else document
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it is the same as in the last plan."""
+        return isinstance(self.document, Unrendered)
 
     @property
     def digest(self) -> str:
@@ -66,7 +80,34 @@ class Desired:
 
     def renamed(self, name: str) -> Desired:
         rendered = {**self.rendered, "metadata": {**self.rendered["metadata"], "name": name}}
-        return replace(self, key=self.key._replace(name=name), rendered=rendered)
+        return replace(self, key=self.key._replace(name=name), document=rendered)
+
+
+class Unrendered:
+    """The objects of a steady child that were rendered in an earlier pass, and are rendered again once they are
+    needed."""
+
+    __slots__ = ("_made", "_render")
+
+    def __init__(self, child: Child, scope: ResourceScope, names: Mapping[str, Any]) -> None:
+        self._render = partial(_rendered, child, scope, names)
+        self._made: dict[ObjectKey, Object] = {}
+
+    def of(self, key: ObjectKey) -> Object:
+        if not self._made:
+            self._made = {each.key: each.rendered for each in self._render()}
+        return self._made[key]
+
+
+def unrendered(
+    child: Child, scope: ResourceScope, names: Mapping[str, Any], known: Mapping[ObjectKey, SettledObject]
+) -> list[Desired]:
+    """The desired objects of a child, as an earlier plan has found them."""
+    document = Unrendered(child, scope, names)
+    return [
+        Desired(key, each.info.kind, document, each.info, names, each.orphan, recreate=each.recreate)
+        for key, each in known.items()
+    ]
 
 
 def source_of(child: Child) -> str:

@@ -11,7 +11,6 @@ import base64
 import hashlib
 import hmac
 import string
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from ruleop.language.templates import Fault, TemplateFunction
 from ruleop.language.templates.functions import FUNCTIONS
 from ruleop.language.templates.values.cost import Exhausted
 from ruleop.planning.rendering.certificates import Authority, CertificateRequest, authority, issue, request
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,27 +1,28 @@
-"""Rendered objects as later plans need them: the digests of those that were in sync, for the next passes, and the work
-of the plan before the writes, for the plan of the status."""
+"""Rendered objects as later plans need them: digests that distinguish drift from an edit, and the objects that need no
+look because nothing about them has changed."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from ruleop.kubernetes.kinds import ObjectKey, version_of
+from ruleop.kubernetes.merge import dumped
 from ruleop.planning.changes import Verb, is_mark, verb_of
 from ruleop.planning.model.actions import Create, Delete, Patch, ServerSideApply
 from ruleop.planning.model.marks import APPLIED, annotations_of
-from ruleop.planning.model.observed import Served
-from ruleop.planning.rendering.desired import Desired
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from ruleop.kubernetes.kinds import Kind, Object
+    from ruleop.kubernetes.kinds import Object
     from ruleop.language.rules import Child, Rule
     from ruleop.planning.changes import Difference
     from ruleop.planning.model.actions import Action
-    from ruleop.planning.model.observed import Kinds
+    from ruleop.planning.model.observed import KindInfo, Kinds
+    from ruleop.planning.rendering.desired import Desired
 
 
 # -- synced ------------------------------------------------------------------------------------------------------------
@@ -61,7 +62,9 @@ class Synced:
         elif basis != self.basis:
             digests = dict.fromkeys(digests, _UNKNOWN)
         for each in found:
-            digests[hash(each.key)] = hash(each.digest)
+            key = hash(each.key)
+            if not each.is_settled or digests.get(key, _UNKNOWN) == _UNKNOWN:
+                digests[key] = hash(each.digest)
         return Synced(digests, uid, basis, len(found))
 
     def verb(self, action: Action, uid: str, changed: Iterable[Difference]) -> Verb:
@@ -107,73 +110,84 @@ class Synced:
         return replace(self, digests={key: digest for key, digest in self.digests.items() if key in known})
 
 
-# -- work --------------------------------------------------------------------------------------------------------------
+# -- settled -----------------------------------------------------------------------------------------------------------
 #
-# Results of a plan that the status plan after its writes reuses.
+# The objects that a child had when it was planned last, so that an unchanged one is neither rendered nor merged again.
 #
-# Objects whose templates read only the custom resource are not rendered again while the resource is unchanged, and
-# objects in sync are not merged again while they are unchanged. The plan is the same with or without this cache.
+# This holds for children whose objects follow from what clients write in the CR (`Inputs.steady`), for the same CR,
+# rule and kinds, and for each object while nothing that it is compared by has changed. A plan is the same without it.
 
 
-class Rendered(NamedTuple):
-    """One rendered object, without its scope, which would keep everything in memory that the pass has read."""
+_NOISE: Final = frozenset({"generation", "managedFields", "resourceVersion"})  # which each write changes
 
-    key: ObjectKey
-    kind: Kind
-    object: Object
+
+class SettledObject(NamedTuple):
+    info: KindInfo
     orphan: bool
     recreate: bool
+    version: str = ""  # of the live object that was in sync; empty: it was not
+    content: int = 0  # its content, hashed
+
+    def is_still_in_sync(self, live: Object) -> bool:
+        if version_of(live) == self.version:
+            return True
+        return bool(self.version) and content_of(live) == self.content
+
+    def in_sync_as(self, live: Object) -> SettledObject:
+        return self._replace(version=version_of(live), content=content_of(live))
+
+
+Objects: TypeAlias = "Mapping[ObjectKey, SettledObject]"  # of a child
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Work:
-    rule: str  # its digest
-    resource: tuple[str, str]  # uid and resourceVersion
-    rendered: Mapping[str, tuple[Rendered, ...]] = field(default_factory=lambda: _EMPTY)  # by child
-    in_sync: Mapping[ObjectKey, str] = field(default_factory=lambda: _EMPTY)  # resourceVersions of objects in sync
+class Settled:
+    inputs: int = 0  # the rule and what clients write in the CR, hashed
+    info: KindInfo | None = None  # of the CR
+    children: Mapping[str, Objects] = field(default_factory=lambda: _EMPTY)
 
-    @classmethod
-    def of(
-        cls, rule: Rule, resource: Object, rendered: Mapping[str, Iterable[Desired]], in_sync: Iterable[Object]
-    ) -> Work:
-        """`rendered`: the desired objects of each child that reads only the resource. `in_sync`: live objects."""
-        return cls(
-            rule.digest,
-            _identity(resource),
-            {
-                id_: tuple(Rendered(each.key, each.kind, each.rendered, each.orphan, each.recreate) for each in desired)
-                for id_, desired in rendered.items()
-            },
-            {ObjectKey.of(live): version_of(live) for live in in_sync},
-        )
+    def at(self, inputs: int, info: KindInfo) -> Settled:
+        """The value for a plan; empty if it is that of another CR or rule, or if the cluster serves other versions."""
+        return self if inputs == self.inputs and info is self.info else Settled(inputs, info)
 
-    def is_for(self, rule: Rule, resource: Object) -> bool:
-        return self.rule == rule.digest and self.resource == _identity(resource)
+    def objects(self, child: Child, kinds: Kinds) -> Objects:
+        """The objects of a child; empty if they have to be rendered."""
+        found = self.children.get(child.id, _EMPTY)
+        return found if all(kinds.info(each.info.kind) is each.info for each in found.values()) else _EMPTY
 
-    def desired(self, child: Child, names: Mapping[str, Any], kinds: Kinds) -> list[Desired] | None:
-        """The desired objects of a child, with the scope of the current plan; None if they have to be rendered."""
-        if child.id not in self.rendered:
-            return None
-        found = [
-            Desired(each.key, each.kind, each.object, kinds.info(each.kind), names, each.orphan, recreate=each.recreate)
-            for each in self.rendered[child.id]
-        ]
-        return None if any(each.info.state is Served.UNSERVED for each in found) else found
+    def is_still_in_sync(self, child: Child, key: ObjectKey, live: Object) -> bool:
+        known = self.children.get(child.id, _EMPTY).get(key)
+        return known is not None and known.is_still_in_sync(live)
 
-    def is_still_in_sync(self, desired: Desired, child: Child, live: Object) -> bool:
-        """Whether the live object was in sync and is unchanged."""
-        return child.id in self.rendered and self.in_sync.get(desired.key) == version_of(live)
+    def with_children(self, found: Mapping[str, Objects]) -> Settled:
+        return self if found == self.children else replace(self, children=found)
 
-    def after(self, answers: Mapping[ObjectKey, tuple[Object, Object]]) -> Work:
-        """The work with the answers to writes: an object whose answer has the record that was sent is in sync."""
+    def after(self, answers: Mapping[ObjectKey, tuple[Object, Object]]) -> Settled:
+        """The value with the answers to writes: an object whose answer has the record that was sent is in sync."""
         found = {
-            key: version_of(answer)
-            for key, (desired, answer) in answers.items()
-            if annotations_of(desired).get(APPLIED) == annotations_of(answer).get(APPLIED)
+            key: answer
+            for key, (sent, answer) in answers.items()
+            if annotations_of(sent).get(APPLIED) == annotations_of(answer).get(APPLIED)
         }
-        return replace(self, in_sync={**self.in_sync, **found})
+        children = {
+            id_: {key: each.in_sync_as(found[key]) if key in found else each for key, each in objects.items()}
+            for id_, objects in self.children.items()
+        }
+        return replace(self, children=children) if found else self
 
 
-def _identity(resource: Object) -> tuple[str, str]:
-    metadata = resource["metadata"]
-    return metadata.get("uid") or "", metadata.get("resourceVersion") or ""
+NOTHING_SETTLED: Final = Settled()
+
+
+def inputs_of(rule: Rule, resource: Object, *, sharded: bool) -> int:
+    """All that the objects of a steady child follow from, hashed. The spec itself: a default that is added to a CRD
+    changes it without a new generation."""
+    metadata = {name: value for name, value in resource["metadata"].items() if name not in _NOISE}
+    return hash((rule.digest, sharded, dumped([metadata, resource.get("spec")])))
+
+
+def content_of(live: Object) -> int:
+    """All that a child is compared by, hashed."""
+    found = {**live, "metadata": {name: value for name, value in live["metadata"].items() if name not in _NOISE}}
+    found.pop("status", None)
+    return hash(dumped(found))

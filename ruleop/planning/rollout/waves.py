@@ -10,7 +10,7 @@ only if an error stops it now (Stalled) that did not before.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -18,6 +18,7 @@ from ruleop.messages import shortened
 from ruleop.planning.model.conditions import ROLLOUT, Condition, find_condition, named_revision
 from ruleop.planning.model.marks import is_paused
 from ruleop.planning.rollout.rollout_record import member_of
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

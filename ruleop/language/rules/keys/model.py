@@ -129,7 +129,7 @@ class Inputs:
 
     mentions: frozenset[str] = frozenset()  # ids of children that it reads, except through `live.`
     ids: tuple[str, ...] = ()  # sorted ids of the other children and the observed resources that it reads at all
-    cr_only: bool = False  # its objects depend only on the CR, or on random values besides
+    steady: bool = False  # its objects follow from what clients write in the CR: not from its status or anything else
 
 
 @dataclass(frozen=True, slots=True)

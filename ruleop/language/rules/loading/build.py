@@ -39,7 +39,17 @@ from ruleop.language.rules.keys.model import (
     Validation,
 )
 from ruleop.language.rules.keys.owner_chains import chain_of
-from ruleop.language.templates import JINJA_NAMES, TIME_FUNCTIONS, Expression, StringTemplate, TextTemplate, Tree
+from ruleop.language.templates import (
+    JINJA_NAMES,
+    NONDETERMINISTIC,
+    SCOPE_FUNCTIONS,
+    TIME_FUNCTIONS,
+    Expression,
+    StringTemplate,
+    TextTemplate,
+    Tree,
+)
+from ruleop.reachable import reached
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -60,9 +70,11 @@ if TYPE_CHECKING:
     from ruleop.language.secrets.secrecy import Secrecy
     from ruleop.language.templates import Reference
     from ruleop.language.templates.compile import Library
+    from ruleop.language.templates.reads import Path
 
 T = TypeVar("T")
-_CR_NAMES = (JINJA_NAMES - TIME_FUNCTIONS) | {"cr", "metadata", "spec", "status", "vars"}
+_STEADY = (JINJA_NAMES - TIME_FUNCTIONS - SCOPE_FUNCTIONS - NONDETERMINISTIC) | {"cr", "metadata", "spec", "vars"}
+_CHANGED_BY_WRITES = frozenset({"generation", "managedFields", "resourceVersion"})
 C = TypeVar("C", Expression, StringTemplate, TextTemplate, Tree)
 
 
@@ -167,7 +179,7 @@ def _child(
         inputs=Inputs(
             mentions=read.mentions,
             ids=ids,
-            cr_only=not (child.loops or table.for_each_of or table.patch) and _reads_cr_only(child, body),
+            steady=not (child.loops or table.for_each_of or table.patch or ended_by) and _is_steady(child, body, draft),
         ),
         secrecy=secrecy,
     )
@@ -202,7 +214,7 @@ def _patched(child: ChildDraft, table: PatchTable) -> Patched:
     return Patched(target, table.force)
 
 
-def _reads_cr_only(child: ChildDraft, body: TextTemplate | Tree) -> bool:
+def _is_steady(child: ChildDraft, body: TextTemplate | Tree, draft: Draft) -> bool:
     table = child.table
     others = [
         _compiled(table.deletion),
@@ -210,7 +222,23 @@ def _reads_cr_only(child: ChildDraft, body: TextTemplate | Tree) -> bool:
         _compiled(child.on_immutable),
         *(_compiled(ignored.when) for ignored in child.ignore),
     ]
-    return all(each.names <= _CR_NAMES for each in (body, *others) if each is not None)
+    lets = {entry.name: entry.value.compiled for entry in draft.let if entry.value is not None}
+    read = [each for each in (body, *others) if each is not None]
+    named = reached(
+        frozenset().union(*(each.names for each in read)) & lets.keys(), lambda let: lets[let].names & lets.keys()
+    )
+    read += [lets[each] for each in named]
+    paths = (reference.path for each in read for reference in each.references)
+    return all(each.names <= _STEADY | lets.keys() for each in read) and not any(map(_may_change_with_writes, paths))
+
+
+def _may_change_with_writes(path: Path) -> bool:
+    """Whether a chain of fields from a name may lead to what the API server or ruleop writes in the CR."""
+    if path[0] == "cr" and path[1:2] not in (("apiVersion",), ("kind",), ("spec",)):
+        path = path[1:]
+        if path[:1] != ("metadata",):
+            return True
+    return path[0] == "metadata" and (len(path) == 1 or path[1] is None or path[1] in _CHANGED_BY_WRITES)
 
 
 def _observe(entry: NamedEntry[ObserveTable], draft: Draft, *, metadata_only: bool) -> Observe:

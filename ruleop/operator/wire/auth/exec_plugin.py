@@ -12,12 +12,13 @@ import datetime as dt
 import json
 import os
 import sys
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ruleop.files import MAX_CREDENTIAL, read_regular
 from ruleop.operator.wire.http.access import Identity
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,7 +11,7 @@ import base64
 import binascii
 import os
 import sys
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
@@ -23,6 +23,7 @@ from ruleop.files import MAX_CREDENTIAL, read_named, read_regular
 from ruleop.operator.wire.auth.exec_plugin import Plugin
 from ruleop.operator.wire.auth.oidc import OidcLogin
 from ruleop.operator.wire.http.access import REREAD, Access, Configuration, CredentialsError, Identity
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

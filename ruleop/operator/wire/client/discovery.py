@@ -13,7 +13,7 @@ by a hash: the same hash is never fetched twice. Built-in kinds are in the packa
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from ruleop.errors import RuleopError
@@ -23,6 +23,7 @@ from ruleop.kubernetes.schema import OpenApi
 from ruleop.operator.wire.client import requests
 from ruleop.operator.wire.client.client import parse_object, reading
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

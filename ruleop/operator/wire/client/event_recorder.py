@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import hashlib
 from collections import OrderedDict, deque
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from ruleop.kubernetes.kinds import Kind, ObjectKey
 from ruleop.kubernetes.permissions import EVENT_VERBS, grant, place
 from ruleop.operator.wire.client import requests
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,6 @@ Every write requests strict validation: a field that the server would drop silen
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from dataclasses import replace as replace_fields
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -24,6 +23,7 @@ from ruleop.kubernetes.names import is_label
 from ruleop.operator.wire.client.json_depth import dump_json
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
 from ruleop.operator.wire.http.connection import JSON_TYPE, PreparedRequest
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

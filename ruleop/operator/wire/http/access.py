@@ -10,12 +10,13 @@ import os
 import re
 import ssl
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
 from ruleop.errors import RuleopError
 from ruleop.operator.wire.http.tls import trusting_context
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import select
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ruleop.operator.wire.http.response_parser import MalformedError, ResponseParser
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

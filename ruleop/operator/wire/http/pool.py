@@ -10,13 +10,13 @@ import asyncio
 import base64
 import socket
 import ssl
-from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from ruleop.operator.wire.http.connection import BrokenError, Connection
 from ruleop.operator.wire.http.tls import Tls, trusting_context
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

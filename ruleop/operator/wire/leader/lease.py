@@ -23,10 +23,12 @@ A candidate is in one of three states:
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -20,12 +20,12 @@ sees all that are earlier. The same holds between shards and such a process.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ruleop.kubernetes.buckets import BUCKETS, buckets_of
 from ruleop.kubernetes.labels import label_requirements, meets
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

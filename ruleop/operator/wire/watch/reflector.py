@@ -21,7 +21,6 @@ Invariants, whatever the server and the network do:
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -32,6 +31,7 @@ from ruleop.operator.wire.client import requests
 from ruleop.operator.wire.client.json_depth import TooManyValuesError, fold, parse_json
 from ruleop.operator.wire.client.server_errors import ApiError, Problem, status_error, too_many_values
 from ruleop.operator.wire.watch.store import StoreState
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

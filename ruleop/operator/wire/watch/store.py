@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from itertools import islice
@@ -36,6 +35,7 @@ from ruleop.kubernetes.names import PART_OF_LABEL, PATCH_MANAGER
 from ruleop.operator.wire.client.json_depth import dump_json
 from ruleop.operator.wire.watch.packing import MARK, SAMPLES, Packing
 from ruleop.planning.model.managers import managers_on, patch_entries
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import ItemsView, Iterator, Mapping

@@ -43,7 +43,7 @@ from ruleop.planning.model.item_records import ITEM
 from ruleop.planning.model.marks import APPLIED, MANAGED_BY, OWNER, RULEOP, annotations_of, claim_on
 from ruleop.planning.model.observed import Served
 from ruleop.planning.model.outcome import Failure
-from ruleop.planning.rendering.desired import kept_reference, merge_strategy, render, with_marks
+from ruleop.planning.rendering.desired import kept_reference, merge_strategy, render, unrendered, with_marks
 from ruleop.planning.rendering.items import recorded
 from ruleop.planning.rendering.rotation import rotated
 from ruleop.planning.rendering.unplanned import Unread, child_error
@@ -73,9 +73,10 @@ NO_FIELDS = FieldSet()
 class OrdinaryPlan(ChildPlan):
     def render(self, item: LoopItem) -> list[Desired]:
         """The objects, with the record of an item whose end will be planned by it."""
-        child, scope, work = self.child, self.context.scope, self.context.work
-        known = work.desired(child, item.names, scope.observed.kinds) if work is not None else None
-        desired = render(child, scope, item.names, item.place) if known is None else known
+        child, scope = self.child, self.context.scope
+        if known := self.context.settled.objects(child, scope.observed.kinds):
+            return unrendered(child, scope, item.names, known)
+        desired = render(child, scope, item.names, item.place)
         return [replace(each, item=recorded(child, item)) for each in desired] if self.form.ended_by else desired
 
     def decide(self, object_plan: ObjectPlan) -> Applied:
@@ -100,12 +101,12 @@ class OrdinaryPlan(ChildPlan):
         if not claim.owned and not adopting:
             message = name_conflict_message(desired.key, owner.kind.kind, claim, of_release=of_release)
             return Applied(None, name_conflict=message)
-        known = context.history.conflicting.get(desired.key)
-        if known is not None and known.partial and live is known.obj:
+        conflicting = context.history.conflicting.get(desired.key)
+        if conflicting is not None and conflicting.partial and live is conflicting.obj:
             raise Unread(Read(desired.key, Kind.of(live), "conflicting"))
         if (live.get("metadata") or {}).get("deletionTimestamp"):
             return Applied(live, terminating=True)
-        if context.work is not None and not adopting and context.work.is_still_in_sync(desired, child, live):
+        if references and not adopting and context.settled.is_still_in_sync(child, desired.key, live):
             return Applied(live, in_sync=True)
         reference = kept_reference(live, owner, observed.kinds) if references else None
         if merge_strategy(child, desired.kind) != "create-only":

@@ -15,11 +15,12 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ruleop.kubernetes.names import MAX_LABEL, RESERVED_PREFIX
 from ruleop.planning.child.existing import Existing, age_of
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ruleop.errors import RenderError
@@ -30,6 +29,7 @@ from ruleop.planning.child.kinds.run_records import (
 from ruleop.planning.rendering.desired import is_enabled
 from ruleop.planning.rendering.time_functions import parse_time
 from ruleop.planning.rendering.unplanned import ChildFails, child_error
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
