@@ -1,4 +1,4 @@
-"""What a request asks for: the route that its path names and its verb, the options of writes, deletions and lists, the
+"""The parts of a request: the route that its path names and its verb, the options of writes, deletions and lists, the
 tokens by which a list is continued, and label and field selectors.
 
 The next page of a list shows the objects as they were at the version of its token.
