@@ -20,8 +20,8 @@ from ruleop.cli.inputs.project import Folder, is_unreadable, project_options, re
 from ruleop.cli.inputs.signals import on_end_signal
 from ruleop.cli.program import DONE, NO, UNUSABLE, Command
 from ruleop.errors import RuleopError
+from ruleop.kubernetes.labels import label_requirements
 from ruleop.kubernetes.names import LABEL, MOST_OF_NAME, is_label
-from ruleop.kubernetes.selector_text import label_requirements
 from ruleop.language.rules import ProjectErrors, parse_duration
 from ruleop.operator.manager.manager import Manager
 from ruleop.operator.manager.parts import Options

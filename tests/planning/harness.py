@@ -19,7 +19,7 @@ from ruleop.authoring.offline.stand_in import OfflineKinds
 from ruleop.authoring.ruletests.running.case_cluster import carry_out
 from ruleop.authoring.ruletests.running.plan_mode import READY_STATUSES, made_ready
 from ruleop.errors import Cause
-from ruleop.kubernetes.crd.structural import default, drop_unknown
+from ruleop.kubernetes.crd import default, drop_unknown
 from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
 from ruleop.kubernetes.merge import create_fields, three_way
 from ruleop.language.rules import Observe, Project, Rule
@@ -464,9 +464,7 @@ def repr_of(value: Any) -> Any:
         return [repr_of(item) for item in value]
     if hasattr(value, "__dataclass_fields__"):
         compared = [name for name, each in value.__dataclass_fields__.items() if each.compare]
-        return {name: repr_of(getattr(value, name)) for name in compared} | {
-            "is": type(value).__name__
-        }
+        return {name: repr_of(getattr(value, name)) for name in compared} | {"is": type(value).__name__}
     return value if value is None or isinstance(value, (str, int, float, bool)) else repr(value)
 
 

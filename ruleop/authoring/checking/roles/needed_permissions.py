@@ -9,10 +9,21 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from ruleop.kubernetes.accounts import IMPERSONATE, literal_parts
 from ruleop.kubernetes.builtin.table import builtin_kinds, builtin_resource
 from ruleop.kubernetes.names import DEFAULT_OPERATOR, lease_name
-from ruleop.kubernetes.permissions import ANY, EVENT_VERBS, FOLLOW, GRANTING, NAMED, READ, REVIEWS, STORED, ordered
+from ruleop.kubernetes.permissions import (
+    ANY,
+    EVENT_VERBS,
+    FOLLOW,
+    GRANTING,
+    IMPERSONATE,
+    NAMED,
+    READ,
+    REVIEWS,
+    STORED,
+    literal_parts,
+    ordered,
+)
 from ruleop.planning.model.rule_permissions import Need, needs
 
 if TYPE_CHECKING:

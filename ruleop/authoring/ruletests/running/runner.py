@@ -14,9 +14,9 @@ from ruleop.authoring.ruletests.running.state import child_of
 from ruleop.errors import RuleopError, Site
 from ruleop.kubernetes.kinds import Kind, Object
 from ruleop.kubernetes.schema import FORMATS, unknown_to_shape
+from ruleop.kubernetes.times import seconds_of
 from ruleop.language.rules import ProjectErrors
 from ruleop.language.templates import YamlNode
-from ruleop.localcluster.timestamps import seconds_of
 from ruleop.nearest import did_you_mean
 
 if TYPE_CHECKING:
