@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from ruleop.localcluster import LocalCluster
-from ruleop.localcluster.http.message import Request, Response, ResponseStream
+from ruleop.localcluster.http import Request, Response, ResponseStream
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from urllib.parse import parse_qsl, unquote
 
-from ruleop.localcluster.http.message import Request as HttpRequest
-from ruleop.localcluster.http.message import Response
+from ruleop.localcluster.http import Request as HttpRequest
+from ruleop.localcluster.http import Response
 from ruleop.operator.wire.client.server_errors import response_error
 from ruleop.operator.wire.http.connection import PreparedRequest
 

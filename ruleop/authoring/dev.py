@@ -21,8 +21,7 @@ from ruleop.kubernetes.kinds import Kind, ObjectKey
 from ruleop.language.rules import ProjectErrors
 from ruleop.localcluster import LocalCluster
 from ruleop.localcluster.controllers import claim_names
-from ruleop.localcluster.kinds import CLAIMS, CRDS, EVENTS
-from ruleop.localcluster.object_store import Name
+from ruleop.localcluster.object_store import CLAIMS, CRDS, EVENTS, Name
 from ruleop.operator.manager.manager import Manager
 from ruleop.operator.rules.process import Reading, found_errors
 from ruleop.planning.child.readiness import readiness

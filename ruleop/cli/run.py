@@ -31,8 +31,8 @@ from ruleop.cli.options import (
 )
 from ruleop.cli.program import DONE, NO, UNUSABLE, Command, F
 from ruleop.errors import RuleopError
+from ruleop.kubernetes.labels import label_requirements
 from ruleop.kubernetes.names import LABEL, MOST_OF_NAME, is_label
-from ruleop.kubernetes.selector_text import label_requirements
 from ruleop.language.rules import ProjectErrors, parse_duration
 from ruleop.operator.manager.manager import Manager
 from ruleop.operator.manager.parts import Options

@@ -1,10 +1,13 @@
-"""A cluster in memory: starts and stops the server, and gives clients what they need to reach it."""
+"""A cluster in memory: starts and stops the server, gives clients what they need to reach it, and keeps the objects in
+a file."""
 
 from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import importlib.resources
+import os
 import secrets
 import threading
 from dataclasses import replace
@@ -13,38 +16,18 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 import orjson
 
 from ruleop.errors import RuleopError
+from ruleop.files import read_regular, why_unreadable
 from ruleop.kubernetes.kinds import SERVER_METADATA, Kind
 from ruleop.localcluster.api.api import Api
 from ruleop.localcluster.api.audit import LOCAL_ADMIN, Audit, Users
 from ruleop.localcluster.api.faulty import Faults, FaultyApi
 from ruleop.localcluster.api.object_writer import ObjectWriter
-from ruleop.localcluster.api.options import WriteOptions
+from ruleop.localcluster.api.requests import WriteOptions
 from ruleop.localcluster.api.responses import refusal
-from ruleop.localcluster.controllers import (
-    CronJobs,
-    DaemonSets,
-    Definitions,
-    Deployments,
-    DisruptionBudgets,
-    GarbageCollector,
-    Ingresses,
-    Jobs,
-    Machinery,
-    Namespaces,
-    Nodes,
-    Pods,
-    ReplicaSets,
-    Services,
-    StatefulSets,
-    VolumeProtection,
-    Volumes,
-    node,
-    storage_class,
-)
-from ruleop.localcluster.http.server import ClusterServer
-from ruleop.localcluster.kinds import CLASSES, NAMESPACES, NODES, Registry, follow
-from ruleop.localcluster.object_store import Name, Store
-from ruleop.localcluster.state_file import read_state, write_state
+from ruleop.localcluster.controllers import CONTROLLERS, Machinery, node, storage_class
+from ruleop.localcluster.http import ClusterServer
+from ruleop.localcluster.kinds import Registry, follow
+from ruleop.localcluster.object_store import CLASSES, NAMESPACES, NODES, Name, Resource, Store
 from ruleop.localcluster.status_errors import Rejected
 
 if TYPE_CHECKING:
@@ -53,29 +36,11 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from ruleop.kubernetes.kinds import Object
-    from ruleop.localcluster.http.message import AnyResponse, Request
-    from ruleop.localcluster.object_store import Resource, Stored, StoreEvent
+    from ruleop.localcluster.http import AnyResponse, Request
+    from ruleop.localcluster.object_store import Stored, StoreEvent
+
 
 T = TypeVar("T")
-
-CONTROLLERS = (
-    Namespaces,
-    Definitions,
-    GarbageCollector,
-    Nodes,
-    Volumes,
-    VolumeProtection,
-    Pods,
-    ReplicaSets,
-    Deployments,
-    StatefulSets,
-    DaemonSets,
-    Jobs,
-    CronJobs,
-    Services,
-    Ingresses,
-    DisruptionBudgets,
-)
 
 SAVED_AFTER: Final = 0.5  # seconds after the first change
 _HOSTS: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
@@ -131,7 +96,7 @@ class LocalCluster:
         self.machinery.create(CLASSES, "", storage_class())
         self.machinery.settle()
 
-    # -- start and stop ------------------------------------------------------------------------------------------------
+    # -- start and stop -----------------------------------------------------------------------------------------------
 
     async def serve(self) -> None:
         """Starts the server on the running loop."""
@@ -194,7 +159,7 @@ class LocalCluster:
     ) -> None:
         self.stop()
 
-    # -- access --------------------------------------------------------------------------------------------------------
+    # -- access -------------------------------------------------------------------------------------------------------
 
     @property
     def url(self) -> str:
@@ -239,7 +204,7 @@ class LocalCluster:
         self._loop.call_soon_threadsafe(run)
         return found.result()
 
-    # -- objects -------------------------------------------------------------------------------------------------------
+    # -- objects ------------------------------------------------------------------------------------------------------
 
     def apply(self, obj: Object) -> Stored:
         """Creates an object, or changes the existing one to it, as `kubectl apply --server-side` does. Creates its
@@ -264,7 +229,7 @@ class LocalCluster:
         """Warnings to the author of the object that was applied last."""
         return tuple(self.writer.warnings)
 
-    # -- requests ------------------------------------------------------------------------------------------------------
+    # -- requests -----------------------------------------------------------------------------------------------------
 
     def _handle(self, request: Request) -> AnyResponse:
         host = request.headers.get("host", "").rpartition(":")[0]
@@ -284,3 +249,70 @@ class LocalCluster:
         if self.audit.enabled:
             self.audit.record(asked, response)
         return response
+
+
+# -- the state file --------------------------------------------------------------------------------------------------
+#
+# One JSON document, replaced as a whole: a crash leaves the old one or the new one. A file that cannot be read is left
+# alone, and the cluster does not start.
+
+
+FORMAT: Final = "ruleop local cluster 1"
+MAX_STATE: Final = 512 * 1024 * 1024  # bytes: some hundred thousand objects
+
+
+def write_state(path: Path, store: Store, token: str) -> None:
+    resources = [
+        {
+            "group": each.group,
+            "plural": each.plural,
+            "objects": [orjson.Fragment(found.data) for found in store.all(each)],
+        }
+        for each in store.resources()
+    ]
+    document = {"format": FORMAT, "token": token, "version": store.version, "resources": resources}
+    other = path.with_name(f".{path.name}.new")
+    try:
+        with os.fdopen(os.open(other, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(orjson.dumps(document))
+            file.flush()
+            os.fsync(file.fileno())
+        other.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            other.unlink()
+        raise RuleopError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def read_state(path: Path, store: Store) -> str:
+    """Fills an empty store, and returns the token of the address. Raises RuleopError, and then the store is empty."""
+    try:
+        document = orjson.loads(read_regular(path, MAX_STATE))
+        resources = _checked(document)
+        version, token = int(document["version"]), str(document["token"])
+    except OSError as error:
+        raise RuleopError(f"{path}: {why_unreadable(error)}") from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise RuleopError(
+            f"{path} is damaged, or no state file of `ruleop cluster` ({error}); it is left as it is: "
+            "name another file, or remove it"
+        ) from None
+    store.version = version
+    for resource, objects in resources:
+        for each in objects:
+            store.load(resource, each)
+    return token
+
+
+def _checked(document: Any) -> list[tuple[Resource, list[dict[str, Any]]]]:
+    if document["format"] != FORMAT:
+        raise ValueError(f"its format is {document['format']!r}")
+    found = []
+    for each in document["resources"]:
+        for obj in each["objects"]:
+            metadata = obj["metadata"]
+            int(metadata["resourceVersion"])
+            if not (metadata["name"] and metadata["uid"] and obj["kind"] and obj["apiVersion"]):
+                raise ValueError("an object has no name, uid or kind")
+        found.append((Resource(each["group"], each["plural"]), each["objects"]))
+    return found

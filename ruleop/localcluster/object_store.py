@@ -1,7 +1,7 @@
 """The objects of all resources, with one counter of versions, as etcd has one.
 
-Everything happens in one thread, so a write and the events that it errors are one step: listeners are called before the
-write returns, and see the versions in order. Objects are frozen; a write stores a new one. Two reads of a version may
+Everything happens in one thread, so a write and its events are one step: listeners are called before the write returns,
+and see the versions in order. Objects are frozen; a write stores a new one. Two reads of a version may
 return two objects, which are equal.
 """
 
@@ -50,6 +50,32 @@ class Resource(NamedTuple):
 
     group: str
     plural: str
+
+
+CONFIG_MAPS: Final = Resource("", "configmaps")
+ENDPOINTS: Final = Resource("", "endpoints")
+EVENTS: Final = Resource("", "events")
+NAMESPACES: Final = Resource("", "namespaces")
+NODES: Final = Resource("", "nodes")
+CLAIMS: Final = Resource("", "persistentvolumeclaims")
+VOLUMES: Final = Resource("", "persistentvolumes")
+PODS: Final = Resource("", "pods")
+SECRETS: Final = Resource("", "secrets")
+SERVICE_ACCOUNTS: Final = Resource("", "serviceaccounts")
+SERVICES: Final = Resource("", "services")
+CRDS: Final = Resource("apiextensions.k8s.io", "customresourcedefinitions")
+REVISIONS: Final = Resource("apps", "controllerrevisions")
+DAEMON_SETS: Final = Resource("apps", "daemonsets")
+DEPLOYMENTS: Final = Resource("apps", "deployments")
+REPLICA_SETS: Final = Resource("apps", "replicasets")
+STATEFUL_SETS: Final = Resource("apps", "statefulsets")
+CRON_JOBS: Final = Resource("batch", "cronjobs")
+JOBS: Final = Resource("batch", "jobs")
+SLICES: Final = Resource("discovery.k8s.io", "endpointslices")
+INGRESSES: Final = Resource("networking.k8s.io", "ingresses")
+BUDGETS: Final = Resource("policy", "poddisruptionbudgets")
+PRIORITY_CLASSES: Final = Resource("scheduling.k8s.io", "priorityclasses")
+CLASSES: Final = Resource("storage.k8s.io", "storageclasses")
 
 
 class Stored:
@@ -147,7 +173,7 @@ class Store:
     def resources(self) -> Iterator[Resource]:
         return (resource for resource, table in self._tables.items() if table.objects)
 
-    # -- reading -------------------------------------------------------------------------------------------------------
+    # -- reading ------------------------------------------------------------------------------------------------------
 
     def get(self, resource: Resource, name: Name) -> Stored | None:
         table = self._tables.get(resource)
@@ -196,7 +222,7 @@ class Store:
     def known_since(self, resource: Resource) -> int:
         return self._table(resource).known_since
 
-    # -- writing -------------------------------------------------------------------------------------------------------
+    # -- writing ------------------------------------------------------------------------------------------------------
 
     def put(self, resource: Resource, obj: Object) -> Stored:
         """Stores a new object, or a new version of one. Raises TooLargeError."""
@@ -252,7 +278,7 @@ class Store:
         insort(table.names, self.amend(resource, obj).name, key=_key)
         table.known_since = self.version
 
-    # -- events --------------------------------------------------------------------------------------------------------
+    # -- events -------------------------------------------------------------------------------------------------------
 
     def listen(self, resource: Resource, listener: Callable[[StoreEvent], None]) -> Callable[[], None]:
         """Calls the listener with each event of the resource from now on. Returns a function that ends this."""

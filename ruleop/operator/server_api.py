@@ -16,11 +16,9 @@ from ruleop.operator.wire.client.requests import MANAGER
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ruleop.kubernetes.accounts import ServiceAccount
     from ruleop.kubernetes.builtin.table import ResourceInfo
     from ruleop.kubernetes.merge import FieldSet
+    from ruleop.kubernetes.permissions import ServiceAccount
     from ruleop.operator.wire.client.client import Client
     from ruleop.operator.wire.http.connection import PreparedRequest
 

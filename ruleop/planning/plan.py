@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ruleop.errors import Site
-    from ruleop.kubernetes.accounts import ServiceAccount
     from ruleop.kubernetes.kinds import Object, ObjectKey
+    from ruleop.kubernetes.permissions import ServiceAccount
     from ruleop.language.rules import Rule
     from ruleop.planning.model.actions import (
         Action,

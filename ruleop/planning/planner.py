@@ -76,7 +76,7 @@ from ruleop.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from ruleop.kubernetes.accounts import ServiceAccount
+    from ruleop.kubernetes.permissions import ServiceAccount
     from ruleop.language.rules import Rule
     from ruleop.language.templates import StringTemplate
     from ruleop.planning.child.existing import Existing

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from ruleop.kubernetes.kinds import Kind
-from ruleop.kubernetes.schema.openapi import Schema
+from ruleop.kubernetes.schema.shape import Schema
 
 WORDS = [
     "a",

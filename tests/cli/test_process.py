@@ -227,7 +227,7 @@ def test_tests_of_rules_load_what_is_behind_the_api_of_a_cluster_but_no_server()
     )
     modules = set(json.loads(ran.stdout))
     assert "ruleop.localcluster.object_store" in modules
-    assert not modules & (HEAVY | {"asyncio", "ruleop.localcluster.local_cluster", "ruleop.localcluster.http.server"})
+    assert not modules & (HEAVY | {"asyncio", "ruleop.localcluster.local_cluster", "ruleop.localcluster.http"})
 
 
 def test_help_and_version_load_no_rules(project):

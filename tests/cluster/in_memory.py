@@ -29,9 +29,9 @@ from controlplane.cluster import ControlPlaneError
 from ruleop.kubernetes.kinds import Kind
 from ruleop.localcluster import LocalCluster
 from ruleop.localcluster.api.audit import Audit, Audited
-from ruleop.localcluster.controllers.namespaces import Definitions
+from ruleop.localcluster.controllers.garbage_collector import Definitions
 from ruleop.localcluster.controllers.services import Ingresses
-from ruleop.localcluster.kinds.pods import admit_pod_as_it_is
+from ruleop.localcluster.kinds.builtin_kinds import admit_pod_as_it_is
 from ruleop.localcluster.kinds.registry import Registry
 
 TIMEOUT = 30.0

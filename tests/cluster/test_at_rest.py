@@ -16,8 +16,7 @@ from controlplane.fixtures import Kubectl
 from ruleop.kubernetes.builtin.table import builtin_kinds, builtin_resource, builtin_shape
 from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.merge import Learned, create_fields, normalise_desired, three_way
-from ruleop.kubernetes.schema.derived_fields import DERIVED
-from ruleop.kubernetes.schema.openapi import SERVER_DEFAULTS
+from ruleop.kubernetes.schema.shape import DERIVED, SERVER_DEFAULTS
 from tests.cluster.in_memory import served_by
 from tests.cluster.operator import Operator, Permissions, eventually
 from tests.cluster.server import Client

@@ -28,7 +28,7 @@ from hypothesis import strategies as st
 from ruleop.kubernetes.builtin.builtin_types import typed_shape
 from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.merge import same
-from ruleop.localcluster.api.selectors import field_selector, label_selector
+from ruleop.localcluster.api.requests import field_selector, label_selector
 from ruleop.localcluster.objects.decoding import DecodingError, decode, strict_problem, undecodable, unknown_field
 from ruleop.localcluster.objects.patches import json_patch, merge_patch, strategic_merge_patch
 from ruleop.localcluster.objects.server_side_apply import (

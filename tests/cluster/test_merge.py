@@ -27,15 +27,14 @@ from hypothesis import HealthCheck, Phase, given, note, reject, settings
 from hypothesis import strategies as st
 
 from ruleop.kubernetes.builtin.table import builtin_shape
-from ruleop.kubernetes.crd.crds import parse_crd
+from ruleop.kubernetes.crd import parse_crd
 from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.merge import FieldSet, Learned, create_fields, merge_patch, normalise_desired, same, three_way
 from ruleop.kubernetes.merge.equality import fingerprint
 from ruleop.kubernetes.merge.fields import Fields, KeyedFields, Leaf, MapFields, SetFields
 from ruleop.kubernetes.merge.lists import item_key, item_keys
 from ruleop.kubernetes.quantity import quantity_equal
-from ruleop.kubernetes.schema.derived_fields import DERIVED
-from ruleop.kubernetes.schema.shape import UNKNOWN, Shape
+from ruleop.kubernetes.schema.shape import DERIVED, UNKNOWN, Shape
 from tests.cluster import everything, objects
 from tests.cluster.objects import Subject
 from tests.cluster.server import Client, RefusedError

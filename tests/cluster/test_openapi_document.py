@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from ruleop.kubernetes.builtin.builtin_types import served_resources, type_schemas
-from ruleop.kubernetes.crd.crds import parse_crd
-from ruleop.kubernetes.openapi.openapi_document import crd_types, openapi_document
+from ruleop.kubernetes.crd import parse_crd
+from ruleop.kubernetes.openapi import crd_types, openapi_document
 from tests.cluster.server import Client
 from tests.cluster.test_schema_table import renamed
 

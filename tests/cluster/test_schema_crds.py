@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from ruleop.kubernetes.crd.structural import default, prune
+from ruleop.kubernetes.crd import default, prune
 from ruleop.kubernetes.crd_checks import check_crd
 from ruleop.kubernetes.merge import same
-from ruleop.kubernetes.schema.schema_findings import FieldPath
+from ruleop.kubernetes.schema.shape import FieldPath
 from ruleop.kubernetes.schema.validation import validate
 from tests.cluster.server import CRDS, Client, RefusedError
 from tests.definitions import crd, fields, version

@@ -20,7 +20,7 @@ from ruleop.authoring.generate.crds import crd_files
 from ruleop.authoring.scaffold.from_sample import empty_project
 from ruleop.authoring.scaffold.new_project import project_files, write_files
 from ruleop.kubernetes.builtin.builtin_types import type_schemas
-from ruleop.kubernetes.crd.structural import default, prune
+from ruleop.kubernetes.crd import default, prune
 from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.merge import same
 from ruleop.kubernetes.schema.validation import validate

@@ -11,10 +11,9 @@ import pytest
 
 from ruleop.kubernetes.builtin.builtin_types import build_types
 from ruleop.kubernetes.builtin.table import MERGE_ATTRIBUTES, build_table
-from ruleop.kubernetes.crd.crds import parse_crd
+from ruleop.kubernetes.crd import parse_crd
 from ruleop.kubernetes.kinds import Kind
-from ruleop.kubernetes.schema.openapi import OpenApi
-from ruleop.kubernetes.schema.shape import Shape
+from ruleop.kubernetes.schema.shape import OpenApi, Shape
 from tests.cluster import everything
 from tests.cluster.server import CRDS, DISCOVERY, Client
 

@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 
 from ruleop.kubernetes.builtin.builtin_types import served_resources
-from ruleop.kubernetes.crd.crds import parse_crd
+from ruleop.kubernetes.crd import parse_crd
 from ruleop.kubernetes.kinds import Kind
-from ruleop.localcluster.tables.builtin import PRINTERS, cells, columns, conditions
-from ruleop.localcluster.tables.custom import custom_cells, custom_columns
+from ruleop.localcluster.tables import PRINTERS, cells, columns, conditions, custom_cells, custom_columns
 from tests.cluster.printed import COLUMNS, CUSTOM, MORE, STATUSES
 from tests.cluster.server import CRDS, Client
 from tests.cluster.test_at_rest import OBJECTS, path_of

@@ -15,8 +15,7 @@ import pytest
 
 from ruleop.kubernetes.builtin.builtin_types import type_schemas, typed_shape
 from ruleop.kubernetes.kinds import Kind
-from ruleop.kubernetes.schema.optional_fields import OPTIONAL_FIELDS
-from ruleop.kubernetes.schema.shape import Shape
+from ruleop.kubernetes.schema.shape import OPTIONAL_FIELDS, Shape
 from tests.cluster.server import Client, RefusedError
 from tests.cluster.test_at_rest import OBJECTS, path_of
 

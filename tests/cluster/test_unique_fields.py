@@ -10,8 +10,7 @@ import pytest
 from ruleop.kubernetes.builtin.table import builtin_kinds, builtin_shape
 from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.merge.conflicts import conflicts
-from ruleop.kubernetes.schema.openapi import UNIQUE
-from ruleop.kubernetes.schema.shape import shape_at
+from ruleop.kubernetes.schema.shape import UNIQUE, shape_at
 from tests.cluster import objects
 from tests.cluster.objects import Subject
 from tests.cluster.server import Client, RefusedError

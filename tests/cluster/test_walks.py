@@ -3,7 +3,7 @@
 Each step draws another valid object of the kind (`random_objects`), applies it over the live one with ruleop's own
 merge, as one merge patch, and compares the server's answer with a dry run of creating the same object (`walk`). A field
 that the server keeps, restores or computes only once shows as a difference. Either the merge handles it
-(`ruleop.kubernetes.schema.derived_fields`), or docs/merge.md names it, "Fields that the server derives from others",
+(`ruleop.kubernetes.schema.shape`), or docs/merge.md names it, "Fields that the server derives from others",
 and so does `walk.KEPT`.
 
     RULEOP_WALK_STEPS=2000 RULEOP_WALK_SEED=7 pytest ... tests/cluster/test_walks.py     more steps for each kind, other

@@ -31,6 +31,9 @@ OWN_WORDS = {
         }.items()
         for name in names
     ),
+    "EndpointSlice created: invalid addresses",
+    "NetworkPolicy created: invalid blocks",
+    "Service created: invalid addresses",
     *(f"PodDisruptionBudget created: {name}" for name in ("bounds out of range", "two bounds")),
     *(
         f"PersistentVolumeClaim changed: {name}"
@@ -40,8 +43,8 @@ OWN_WORDS = {
         )
     ),
 }
-"""Answers of which only the code and the fields are compared: the real server shows whole objects as Go has them, or
-calls an unknown value of an enumeration invalid."""
+"""Answers of which only the code and the fields are compared: the real server shows whole objects as Go has them, calls
+an unknown value of an enumeration invalid, or has other words for each range of addresses."""
 
 GO_WORDS = re.compile(
     r"cannot be handled as a|cannot unmarshal|cannot restore|cannot convert|unrecognized|unable to convert|no kind |"

@@ -1,6 +1,6 @@
 """Makes the table of protobuf messages of the built-in kinds from the Go types of the pinned Kubernetes modules.
 
-Usage: python -m tests.controlplane.protobuf_table >ruleop/localcluster/http/protobuf_table.json
+Usage: python -m tests.controlplane.protobuf_table >ruleop/localcluster/api/protobuf_table.json
 """
 
 from __future__ import annotations

@@ -22,14 +22,11 @@ from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
 from ruleop.localcluster.api.api import Api
 from ruleop.localcluster.api.audit import Users
 from ruleop.localcluster.api.object_writer import ObjectWriter
-from ruleop.localcluster.api.options import WriteOptions
-from ruleop.localcluster.api.route import parse_route
-from ruleop.localcluster.http.message import Response
-from ruleop.localcluster.kinds.custom_kinds import follow
-from ruleop.localcluster.kinds.registry import Registry
-from ruleop.localcluster.kinds.resources import CRDS
+from ruleop.localcluster.api.requests import WriteOptions, parse_route
+from ruleop.localcluster.http import Response
+from ruleop.localcluster.kinds.registry import Registry, follow
 from ruleop.localcluster.kinds.served import ServedKind
-from ruleop.localcluster.object_store import Name, Resource, Store, Stored
+from ruleop.localcluster.object_store import CRDS, Name, Resource, Store, Stored
 from ruleop.operator.server_api import ServerApi
 from ruleop.operator.wire.client.requests import APPLY_PATCH, JSON_PATCH, ONE_PARTIAL
 from ruleop.operator.wire.client.server_errors import ApiError, Problem

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from ruleop.kubernetes.kinds import ObjectKey
-from ruleop.kubernetes.labels import meets
-from ruleop.kubernetes.selector_text import label_requirements, matched_by_none
+from ruleop.kubernetes.labels import label_requirements, matched_by_none, meets
 from ruleop.operator.shards import ownership
 from ruleop.operator.shards.ownership import BySelector, UnownedResources
 from ruleop.operator.telemetry.metrics import Metrics

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from ruleop.kubernetes.builtin.table import ResourceInfo
 from ruleop.kubernetes.kinds import Kind
-from ruleop.kubernetes.schema.openapi import OpenApi
+from ruleop.kubernetes.schema.shape import OpenApi
 from ruleop.language.rules.checking import build_project
 from ruleop.operator.cache.cache import Cache
 from ruleop.operator.cache.published_schemas import ATTEMPTS_AWAITED, LONGEST_PAUSE, PublishedSchemas

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from ruleop.kubernetes.accounts import IMPERSONATE, ServiceAccount
+from ruleop.kubernetes.permissions import IMPERSONATE, ServiceAccount
 from ruleop.operator.wire.client.server_errors import ApiError, Problem, response_error
 from ruleop.planning import Expire
 from tests.engine.executor_harness import OWNER, ExecutorHarness, harness_with_action

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ruleop.authoring.generate.crds import breaking_changes
-from ruleop.kubernetes.crd.structural import default, prune
+from ruleop.kubernetes.crd import default, prune
 from ruleop.kubernetes.schema.validation import validate
 from ruleop.localcluster.objects.patches import merge_patch
 from tests.checking.random_schemas import definition_of, schemas

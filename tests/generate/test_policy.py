@@ -17,8 +17,7 @@ from ruleop.authoring.generate.policies import policies, policy_objects, policy_
 from ruleop.authoring.offline import prepare
 from ruleop.kubernetes.cel import EvaluationError
 from ruleop.kubernetes.cel.cel_compiler import CelProgram, compile_rule
-from ruleop.kubernetes.cel.cel_types import type_of_schema
-from ruleop.kubernetes.cel.values import Budget, to_value
+from ruleop.kubernetes.cel.values import Budget, to_value, type_of_schema
 from ruleop.language.rules.checking import build_with_sources
 from ruleop.language.rules.loading import Loaded
 from ruleop.language.rules.operator_choices import Choices

@@ -18,9 +18,9 @@ import orjson
 
 from ruleop.kubernetes.builtin.table import ResourceInfo
 from ruleop.kubernetes.kinds import Kind, ObjectKey
-from ruleop.localcluster.api.route import parse_route, verb_of
-from ruleop.localcluster.http.message import Request as HttpRequest
-from ruleop.localcluster.http.message import Response, ResponseStream
+from ruleop.localcluster.api.requests import parse_route, verb_of
+from ruleop.localcluster.http import Request as HttpRequest
+from ruleop.localcluster.http import Response, ResponseStream
 from ruleop.operator.wire.client.requests import ObjectSource
 from ruleop.operator.wire.http.connection import PreparedRequest
 from tests.in_process import body_of, received

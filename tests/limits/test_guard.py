@@ -21,8 +21,7 @@ from hypothesis import strategies as st
 
 from ruleop.kubernetes.kinds import Kind, ObjectKey
 from ruleop.kubernetes.merge import record
-from ruleop.kubernetes.schema.openapi import ShapeBuilder
-from ruleop.kubernetes.schema.shape import Shape
+from ruleop.kubernetes.schema.shape import Shape, ShapeBuilder
 from ruleop.language.templates.values.cost import METER
 from ruleop.planning import Plan, plan
 from ruleop.planning import guard as module

@@ -20,7 +20,7 @@ from ruleop.kubernetes.kinds import Object
 from ruleop.language.rules.checking import load_project
 from ruleop.language.rules.operator_choices import read_choices
 from ruleop.localcluster import LocalCluster
-from ruleop.localcluster.http.message import Request
+from ruleop.localcluster.http import Request
 from ruleop.operator.manager.manager import Manager
 from ruleop.operator.manager.parts import Options
 from ruleop.operator.passes import status

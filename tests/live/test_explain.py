@@ -13,7 +13,7 @@ from ruleop.authoring.report.views import ResourceView
 from ruleop.cli.program import program
 from ruleop.kubernetes.buckets import bucket_of
 from ruleop.localcluster import Effect, Fault
-from ruleop.localcluster.api.options import WriteOptions
+from ruleop.localcluster.api.requests import WriteOptions
 from ruleop.localcluster.object_store import Resource
 from tests.live.projects import shop, site
 

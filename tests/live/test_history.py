@@ -9,7 +9,7 @@ from ruleop.authoring.live.history import PastChange, ResourceHistory, What, his
 from ruleop.authoring.report.views import EventView, LastWrite
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.localcluster import Effect, Fault
-from ruleop.localcluster.api.options import WriteOptions
+from ruleop.localcluster.api.requests import WriteOptions
 from ruleop.localcluster.object_store import Resource
 from ruleop.operator.revisions.revision_store import Revision, Revisions, encode
 from ruleop.planning.rollout.rollout_record import RolloutRecord, member_of

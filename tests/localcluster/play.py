@@ -3,7 +3,7 @@
 import yaml
 
 from ruleop.localcluster import LocalCluster
-from ruleop.localcluster.api.options import DeleteOptions, WriteOptions
+from ruleop.localcluster.api.requests import DeleteOptions, WriteOptions
 from ruleop.localcluster.object_store import Name, Resource
 
 PODS, SETS = Resource("", "pods"), Resource("apps", "replicasets")

@@ -8,8 +8,7 @@ import pytest
 
 from ruleop.localcluster import LocalCluster
 from ruleop.localcluster.kinds import services
-from ruleop.localcluster.kinds.resources import SERVICES
-from ruleop.localcluster.object_store import Name, Store
+from ruleop.localcluster.object_store import SERVICES, Name, Store
 from tests.contract.client import Server
 
 

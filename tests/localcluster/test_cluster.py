@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ruleop.errors import RuleopError
-from ruleop.localcluster.state_file import MAX_STATE
+from ruleop.localcluster.local_cluster import MAX_STATE
 from ruleop.testing import Effect, Fault, LocalCluster
 from tests.waiting import PATIENCE
 

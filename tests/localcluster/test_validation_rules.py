@@ -10,7 +10,7 @@ import orjson
 import yaml
 
 from ruleop.localcluster import LocalCluster
-from ruleop.localcluster.http.message import Request, Response
+from ruleop.localcluster.http import Request, Response
 from tests import definitions
 
 PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

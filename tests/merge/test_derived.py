@@ -1,5 +1,5 @@
 """Fields that the server derived from others are updated with their source: each row of
-`ruleop.kubernetes.schema.derived_fields`, and the exceptions."""
+`ruleop.kubernetes.schema.shape`, and the exceptions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from ruleop.kubernetes.builtin.table import builtin_shape
 from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.merge import Learned, create_fields, merge_patch, parse_path, three_way
-from ruleop.kubernetes.schema.derived_fields import DERIVED
+from ruleop.kubernetes.schema.shape import DERIVED
 
 Object = dict[str, Any]
 

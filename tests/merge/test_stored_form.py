@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from ruleop.kubernetes.builtin.table import builtin_shape
-from ruleop.kubernetes.crd.crds import crd_shape
+from ruleop.kubernetes.crd import crd_shape
 from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.merge import Learned, create_fields, three_way
 

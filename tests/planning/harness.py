@@ -19,7 +19,7 @@ from ruleop.authoring.offline import OfflineKinds
 from ruleop.authoring.ruletests.case_cluster import carry_out
 from ruleop.authoring.ruletests.plan_mode import READY_STATUSES, made_ready
 from ruleop.errors import Cause
-from ruleop.kubernetes.crd.structural import default, drop_unknown
+from ruleop.kubernetes.crd import default, drop_unknown
 from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
 from ruleop.kubernetes.merge import create_fields, three_way
 from ruleop.language.rules import Observe, Project, Rule

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ruleop.kubernetes.accounts import IMPERSONATE, ServiceAccount, literal_parts
+from ruleop.kubernetes.permissions import IMPERSONATE, ServiceAccount, literal_parts
 from ruleop.language.rules import ProjectErrors
 from ruleop.planning import GRANT, Delete, Failed, Failure, RemoveFinalizer
 from ruleop.planning.model.marks import SKIP_FINALIZE

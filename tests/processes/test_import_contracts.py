@@ -17,7 +17,7 @@ BREAKAGES = (
     ("cli/run.py", "from ruleop.authoring.ruletests.runner import Runner"),
     ("language/rules/loading/loader.py", "from ruleop.authoring.live.open_cluster import Cluster"),
     ("operator/wire/client/client.py", "from ruleop.authoring.dev import Session"),
-    ("kubernetes/merge/patch.py", "from ruleop.kubernetes.validation.new_objects import creation_errors"),
+    ("kubernetes/merge/patch.py", "from ruleop.kubernetes.validation.validators import creation_errors"),
     ("language/templates/compile/library.py", "from ruleop.authoring.scaffold.new_project import NewProject"),
 )
 CONTRACT = "importlinter:contract:operator"

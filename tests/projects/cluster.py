@@ -19,12 +19,11 @@ from ruleop.authoring.ruletests.case_cluster import api_error
 from ruleop.kubernetes.kinds import SERVER_METADATA, Kind, Object, ObjectKey
 from ruleop.language.rules import Observe
 from ruleop.localcluster import LocalCluster
-from ruleop.localcluster.api.options import DeleteOptions, WriteOptions
+from ruleop.localcluster.api.requests import DeleteOptions, WriteOptions
 from ruleop.localcluster.controllers import ENDINGS
-from ruleop.localcluster.kinds.resources import CRDS, NAMESPACES
 from ruleop.localcluster.kinds.served import ServedKind as ServedResource
 from ruleop.localcluster.kinds.served import open_kind
-from ruleop.localcluster.object_store import Name, Resource, Stored, StoreEvent
+from ruleop.localcluster.object_store import CRDS, NAMESPACES, Name, Resource, Stored, StoreEvent
 from ruleop.localcluster.status_errors import Rejected
 from ruleop.operator.passes.executor import classify
 from ruleop.operator.wire.client.server_errors import Problem

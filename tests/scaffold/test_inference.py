@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ruleop.authoring.scaffold.inferred_schema import OPEN, fields, infer, schema_entry
 from ruleop.authoring.scaffold.yaml_layout import rules_text
-from ruleop.kubernetes.crd.structural import default, prune
+from ruleop.kubernetes.crd import default, prune
 from ruleop.kubernetes.crd_checks import check_crd
 from ruleop.kubernetes.schema.validation import validate
 from ruleop.language.rules.keys.schema_keys import with_empty_default

@@ -14,8 +14,7 @@ from ruleop.authoring.scaffold.kro.jinja_terms import InexpressibleError, JinjaT
 from ruleop.errors import RuleError, RuleopError
 from ruleop.kubernetes.cel import EvaluationError, InvalidRuleError, NotEvaluatedError
 from ruleop.kubernetes.cel.cel_compiler import compile_rule
-from ruleop.kubernetes.cel.cel_types import type_of_schema
-from ruleop.kubernetes.cel.values import Budget, ListValue, to_value
+from ruleop.kubernetes.cel.values import Budget, ListValue, to_value, type_of_schema
 from ruleop.language.templates import NotThereYet, Waiting
 from tests.templating.rendering import evaluate
 

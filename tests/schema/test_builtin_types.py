@@ -12,8 +12,7 @@ import pytest
 from ruleop.kubernetes.builtin.builtin_types import served_resources, type_schemas, typed_schema, typed_shape
 from ruleop.kubernetes.builtin.table import builtin_kinds, builtin_resource, minimised_nodes
 from ruleop.kubernetes.kinds import Kind
-from ruleop.kubernetes.schema.optional_fields import OPTIONAL_FIELDS
-from ruleop.kubernetes.schema.shape import Shape, shape_at
+from ruleop.kubernetes.schema.shape import OPTIONAL_FIELDS, Shape, shape_at
 
 DEPLOYMENT, POD, SERVICE = Kind("apps", "v1", "Deployment"), Kind("", "v1", "Pod"), Kind("", "v1", "Service")
 CONTAINER = ("spec", "template", "spec", "containers")

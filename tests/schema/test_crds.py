@@ -9,11 +9,11 @@ import pytest
 import yaml
 
 from ruleop.kubernetes.builtin.table import object_meta
-from ruleop.kubernetes.crd.crds import CrdVersion, PrinterColumn, parse_crd
+from ruleop.kubernetes.crd import CrdVersion, PrinterColumn, parse_crd
 from ruleop.kubernetes.crd_checks import check_crd
 from ruleop.kubernetes.kinds import Kind
-from ruleop.kubernetes.schema.schema_findings import SchemaError
 from ruleop.kubernetes.schema.shape import shape_at
+from ruleop.kubernetes.schema.validation import SchemaError
 from tests.tables import cases
 
 SCHEMA: dict[str, Any] = yaml.safe_load("""

@@ -9,8 +9,7 @@ import pytest
 
 from ruleop.kubernetes.builtin.table import build_table, read_table
 from ruleop.kubernetes.kinds import GroupKind, Kind
-from ruleop.kubernetes.schema.openapi import OBJECT_META, OpenApi, ShapeBuilder
-from ruleop.kubernetes.schema.shape import UNKNOWN, Shape
+from ruleop.kubernetes.schema.shape import OBJECT_META, UNKNOWN, OpenApi, Shape, ShapeBuilder
 
 WIDGET = Kind("example.com", "v1", "Widget")
 

@@ -9,11 +9,10 @@ import pytest
 
 from ruleop.kubernetes.builtin.builtin_types import ServedResource, served_resources, type_schemas, typed_shape
 from ruleop.kubernetes.builtin.table import builtin_kinds
-from ruleop.kubernetes.crd.crds import parse_crd
+from ruleop.kubernetes.crd import parse_crd
 from ruleop.kubernetes.kinds import Kind
-from ruleop.kubernetes.openapi.openapi_document import crd_types, openapi_document
-from ruleop.kubernetes.schema.openapi import OpenApi
-from ruleop.kubernetes.schema.shape import Shape
+from ruleop.kubernetes.openapi import crd_types, openapi_document
+from ruleop.kubernetes.schema.shape import OpenApi, Shape
 from tests.definitions import crd, fields, version
 
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")

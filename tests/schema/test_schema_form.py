@@ -8,11 +8,9 @@ from typing import Any
 
 import pytest
 
-from ruleop.kubernetes.crd.crds import SchemaForm, crd_shape, parse_crd
-from ruleop.kubernetes.crd.structural import default, prune
+from ruleop.kubernetes.crd import SchemaForm, crd_shape, default, parse_crd, prune
 from ruleop.kubernetes.crd_checks import check_crd
-from ruleop.kubernetes.schema.schema_findings import SchemaError
-from ruleop.kubernetes.schema.validation import validate
+from ruleop.kubernetes.schema.validation import SchemaError, validate
 from tests.contract.kinds import CRDS, WIDGETS
 from tests.contract.walk.making import Chance
 from tests.localcluster.rubbish import changed

@@ -6,8 +6,8 @@ import pytest
 
 from ruleop.kubernetes.builtin.table import builtin_shape
 from ruleop.kubernetes.kinds import Kind
-from ruleop.kubernetes.schema.schema_findings import FieldPath, SchemaError, SchemaFinding
-from ruleop.kubernetes.schema.shape import Shape, shape_at, unknown_to_shape
+from ruleop.kubernetes.schema.shape import FieldPath, Shape, shape_at
+from ruleop.kubernetes.schema.validation import SchemaError, SchemaFinding, unknown_to_shape
 from ruleop.messages import format_path
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.kubernetes.crd.structural import declares, default, drop_unknown, is_kept, prune, schema_at, unknown_fields
+from ruleop.kubernetes.crd import declares, default, drop_unknown, is_kept, prune, schema_at, unknown_fields
 from ruleop.kubernetes.schema.validation import validate
 
 OPEN = {"x-kubernetes-preserve-unknown-fields": True}

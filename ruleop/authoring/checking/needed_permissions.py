@@ -12,10 +12,21 @@ from ruleop.authoring.checking.typing.inference import Report
 from ruleop.authoring.checking.typing.statements import Runner
 from ruleop.authoring.checking.typing.types import KindSchemas
 from ruleop.authoring.checking.typing.watches import WatchTypes
-from ruleop.kubernetes.accounts import IMPERSONATE, literal_parts
 from ruleop.kubernetes.builtin.table import builtin_kinds, builtin_resource
 from ruleop.kubernetes.names import lease_name
-from ruleop.kubernetes.permissions import ANY, EVENT_VERBS, FOLLOW, GRANTING, NAMED, READ, REVIEWS, STORED, ordered
+from ruleop.kubernetes.permissions import (
+    ANY,
+    EVENT_VERBS,
+    FOLLOW,
+    GRANTING,
+    IMPERSONATE,
+    NAMED,
+    READ,
+    REVIEWS,
+    STORED,
+    literal_parts,
+    ordered,
+)
 from ruleop.language.rules import Findings
 from ruleop.language.templates.bodies.body import BodyMembers, Scalar, literal_data, member
 from ruleop.planning.model.rule_permissions import RBAC, Granting, Need, needs

@@ -20,8 +20,7 @@ from ruleop.authoring.checking.needed_permissions import (
 )
 from ruleop.authoring.offline import OfflineKinds
 from ruleop.authoring.scaffold import Noted
-from ruleop.kubernetes.accounts import IMPERSONATE
-from ruleop.kubernetes.permissions import listed, ordered
+from ruleop.kubernetes.permissions import IMPERSONATE, listed, ordered
 from ruleop.language.rules import Findings, ProjectErrors
 from ruleop.planning.model.rule_permissions import RBAC
 

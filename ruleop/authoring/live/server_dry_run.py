@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.live.reader import DryRunClient
 from ruleop.authoring.report import Answer, Planned, StoredField, Verdict
-from ruleop.kubernetes.accounts import IMPERSONATE
 from ruleop.kubernetes.kinds import SERVER_METADATA, Kind, Object, ObjectKey
-from ruleop.kubernetes.permissions import place
+from ruleop.kubernetes.permissions import IMPERSONATE, place
 from ruleop.operator.cache import OwnWrites
 from ruleop.operator.passes.executor import Executor
 from ruleop.operator.server_api import ServerApi
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
     from ruleop.authoring.live.live_planner import LivePlanner
     from ruleop.authoring.live.open_cluster import LiveCluster
-    from ruleop.kubernetes.accounts import ServiceAccount
+    from ruleop.kubernetes.permissions import ServiceAccount
     from ruleop.language.rules import Rule
     from ruleop.planning import Action, Failed, Outcome
     from ruleop.planning.changes import Change

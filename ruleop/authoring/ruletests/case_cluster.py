@@ -16,16 +16,15 @@ from ruleop.authoring.offline import OfflineKinds, as_live, uid_of
 from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
 from ruleop.kubernetes.merge import item_key
 from ruleop.kubernetes.schema import UNKNOWN, Shape
+from ruleop.kubernetes.times import timestamp
 from ruleop.localcluster.api.object_checks import with_defaults
-from ruleop.localcluster.api.object_deletion import is_finished
-from ruleop.localcluster.api.object_writer import CONTROLLERS, ObjectWriter
-from ruleop.localcluster.api.options import DeleteOptions, WriteOptions
+from ruleop.localcluster.api.object_writer import CONTROLLERS, ObjectWriter, is_finished
+from ruleop.localcluster.api.requests import DeleteOptions, WriteOptions
 from ruleop.localcluster.controllers import ENDINGS, GarbageCollector, Machinery, is_being_deleted
-from ruleop.localcluster.kinds import NAMESPACES, SERVICES, Registry, open_kind, served_versions
-from ruleop.localcluster.object_store import Name, Resource, Store
+from ruleop.localcluster.kinds import Registry, open_kind, served_versions
+from ruleop.localcluster.object_store import NAMESPACES, SERVICES, Name, Resource, Store
 from ruleop.localcluster.objects import merge_patch, with_entries
 from ruleop.localcluster.status_errors import Rejected
-from ruleop.localcluster.timestamps import timestamp
 from ruleop.planning import (
     AddFinalizer,
     Create,

@@ -29,11 +29,11 @@ from ruleop.errors import RuleopError, Site
 from ruleop.files import RefusedFileError, read_regular, why_unreadable
 from ruleop.kubernetes.kinds import Kind, Object
 from ruleop.kubernetes.schema import FORMATS, unknown_to_shape
+from ruleop.kubernetes.times import seconds_of
 from ruleop.language.rules import ProjectErrors
 from ruleop.language.rules.checking import load_with_sources
 from ruleop.language.templates import YamlNode, yaml_document
 from ruleop.language.templates.resource_reader import read_resources
-from ruleop.localcluster.timestamps import seconds_of
 from ruleop.nearest import did_you_mean
 
 if TYPE_CHECKING:

@@ -12,23 +12,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 
 from ruleop.kubernetes.cel import values
-from ruleop.kubernetes.cel.cel_types import (
-    BOOL,
-    DOUBLE,
-    DURATION,
-    DYN,
-    INT,
-    NULL,
-    STRING,
-    TIMESTAMP,
-    TYPE,
-    CelType,
-    has_resource,
-    list_of,
-    map_of,
-    mismatch,
-    optional_of,
-)
 from ruleop.kubernetes.cel.functions import FUNCTIONS
 from ruleop.kubernetes.cel.parser import (
     RESERVED,
@@ -45,7 +28,17 @@ from ruleop.kubernetes.cel.parser import (
     parse,
 )
 from ruleop.kubernetes.cel.values import (
+    BOOL,
+    DOUBLE,
+    DURATION,
+    DYN,
+    INT,
+    NULL,
+    STRING,
+    TIMESTAMP,
+    TYPE,
     Budget,
+    CelType,
     ListValue,
     MapValue,
     OptionalValue,
@@ -53,6 +46,11 @@ from ruleop.kubernetes.cel.values import (
     Value,
     compare,
     equal,
+    has_resource,
+    list_of,
+    map_of,
+    mismatch,
+    optional_of,
     type_name,
 )
 from ruleop.kubernetes.schema import InvalidPatternError, compile_pattern
@@ -164,7 +162,7 @@ class _Compiler:
             return found
         return self._function(node)
 
-    # -- names and fields ----------------------------------------------------------------------------------------------
+    # -- names and fields ---------------------------------------------------------------------------------------------
 
     def _name(self, name: str) -> _Typed:
         if name in self.names:
@@ -281,7 +279,7 @@ class _Compiler:
 
         return list_of(found), run
 
-    # -- operators -----------------------------------------------------------------------------------------------------
+    # -- operators ----------------------------------------------------------------------------------------------------
 
     def _logical(self, node: CelCall) -> _Typed:
         runs = []
@@ -375,7 +373,7 @@ class _Compiler:
             _refuse(f"{types[0]} {symbol} {types[1]} is not defined", list(types))
         return next(each for each in types if each.kind != "dyn")
 
-    # -- functions and macros ------------------------------------------------------------------------------------------
+    # -- functions and macros -----------------------------------------------------------------------------------------
 
     def _function(self, node: CelCall) -> _Typed:
         if isinstance(node.target, CelName) and node.target.name in _NAMESPACES and node.target.name not in self.names:

@@ -15,7 +15,8 @@ from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
 from ruleop.kubernetes.cel import libraries
-from ruleop.kubernetes.cel.cel_types import (
+from ruleop.kubernetes.cel.parser import EvaluationError, NotEvaluatedError
+from ruleop.kubernetes.cel.values import (
     BOOL,
     CIDR,
     DOUBLE,
@@ -30,15 +31,9 @@ from ruleop.kubernetes.cel.cel_types import (
     TIMESTAMP,
     TYPE,
     URL,
-    CelType,
-    list_of,
-    map_of,
-    optional_of,
-)
-from ruleop.kubernetes.cel.parser import EvaluationError, NotEvaluatedError
-from ruleop.kubernetes.cel.values import (
     Budget,
     CelDuration,
+    CelType,
     ListValue,
     MapValue,
     OptionalValue,
@@ -51,6 +46,9 @@ from ruleop.kubernetes.cel.values import (
     bounded_time,
     compare,
     equal,
+    list_of,
+    map_of,
+    optional_of,
     parse_duration,
     parse_timestamp,
     type_name,
@@ -85,7 +83,7 @@ _RARE_DOUBLE: Final = re.compile(r"[+-]?(?:inf|infinity|nan|0x.*)", re.ASCII | r
 _QUANTITY: Final = re.compile(r"([+-]?[0-9]{1,15}(?:\.[0-9]{1,3})?)([A-Za-z]*)", re.ASCII)
 
 
-# -- strings -----------------------------------------------------------------------------------------------------------
+# -- strings ---------------------------------------------------------------------------------------------------------
 
 
 def _on_text(function: Callable[..., Value]) -> Callable[..., Value]:
@@ -164,7 +162,7 @@ def _join(budget: Budget, parts: ListValue, separator: str = "") -> Value:
     return separator.join(map(str, texts))
 
 
-# -- conversions -------------------------------------------------------------------------------------------------------
+# -- conversions -----------------------------------------------------------------------------------------------------
 
 
 def _failed(found: str, target: str) -> EvaluationError:
@@ -223,7 +221,7 @@ def _quantity(text: str) -> Value:
     return Quantity(amount)
 
 
-# -- optional values ---------------------------------------------------------------------------------------------------
+# -- optional values -------------------------------------------------------------------------------------------------
 
 
 def _held(value: OptionalValue) -> Value:
@@ -238,14 +236,14 @@ def _readable(value: Value) -> Value:
     return value
 
 
-# -- times -------------------------------------------------------------------------------------------------------------
+# -- times -----------------------------------------------------------------------------------------------------------
 
 
 def _part(part: Callable[[Timestamp], int]) -> tuple[Overload, ...]:
     return _method("timestamp", INT, part)
 
 
-# -- lists -------------------------------------------------------------------------------------------------------------
+# -- lists -----------------------------------------------------------------------------------------------------------
 
 
 def _sum(zero: Value) -> Callable[..., Value]:
@@ -292,15 +290,11 @@ def _position(*, last: bool) -> Callable[..., Value]:
     return call
 
 
-def _size(value: Any) -> Value:
-    return len(value.members if isinstance(value, MapValue) else value)
-
-
 def _items(of: CelType) -> CelType:
     return of.items or DYN
 
 
-# -- the table ---------------------------------------------------------------------------------------------------------
+# -- the table -------------------------------------------------------------------------------------------------------
 
 
 def _overloads(
@@ -335,7 +329,7 @@ _ORDERED: Final = "int double bool string duration timestamp"
 
 FUNCTIONS: Final[Mapping[str, tuple[Overload, ...]]] = {
     "size": tuple(
-        Overload(is_method, (kind,), INT, lambda _, value: _size(value))
+        Overload(is_method, (kind,), INT, lambda _, value: len(value.members if isinstance(value, MapValue) else value))
         for kind in ("string", "list", "map")
         for is_method in (False, True)
     ),

@@ -35,7 +35,7 @@ def reads(parse: Callable[..., Value]) -> Callable[..., bool]:
     return call
 
 
-# -- patterns ----------------------------------------------------------------------------------------------------------
+# -- patterns --------------------------------------------------------------------------------------------------------
 
 
 def find_all(budget: Budget, text: str, pattern: str, limit: int = -1) -> Value:
@@ -62,7 +62,7 @@ def find(budget: Budget, text: str, pattern: str) -> Value:
     return next(iter(found), "")
 
 
-# -- sets --------------------------------------------------------------------------------------------------------------
+# -- sets ------------------------------------------------------------------------------------------------------------
 
 
 def contains_all(budget: Budget, items: ListValue, sought: ListValue) -> bool:
@@ -79,7 +79,7 @@ def intersects(budget: Budget, one: ListValue, other: ListValue) -> bool:
     return any(any(equal(each, sought, budget) for each in held) for sought in other)
 
 
-# -- addresses ---------------------------------------------------------------------------------------------------------
+# -- addresses -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ def is_global_unicast(ip: Ip) -> bool:
     return not others and not (at.version == 4 and int(at) == 2**32 - 1)
 
 
-# -- URLs --------------------------------------------------------------------------------------------------------------
+# -- URLs ------------------------------------------------------------------------------------------------------------
 
 _PLAIN_URL: Final = re.compile(
     r"(?:(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?://(?P<host>[A-Za-z0-9._~-]*(?::[0-9]*)?))?)?"
@@ -210,7 +210,7 @@ def parse_url(text: str) -> Url:
     return Url((match["scheme"] or "").lower(), match["host"] or "", match["path"], match["query"] or "")
 
 
-# -- versions ----------------------------------------------------------------------------------------------------------
+# -- versions --------------------------------------------------------------------------------------------------------
 
 _NUMBER: Final = r"(?:0|[1-9][0-9]*)"
 _SEMVER: Final = re.compile(
@@ -268,7 +268,7 @@ def compare_semver(one: Semver, other: Semver) -> int:
     return (one.rank > other.rank) - (one.rank < other.rank)
 
 
-# -- formats -----------------------------------------------------------------------------------------------------------
+# -- formats ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

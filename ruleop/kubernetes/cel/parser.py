@@ -12,7 +12,7 @@ from typing import Final, NoReturn, TypeAlias
 
 from ruleop.errors import RuleopError
 
-# -- syntax ------------------------------------------------------------------------------------------------------------
+# -- syntax -----------------------------------------------------------------------------------------------------------
 #
 # The syntax tree of a CEL expression, and the three ways in which one has no value.
 
@@ -86,7 +86,7 @@ class MapLiteral:
 Node: TypeAlias = Literal | CelName | Select | CelCall | CelMacro | ListLiteral | MapLiteral
 
 
-# -- parser ------------------------------------------------------------------------------------------------------------
+# -- parser ----------------------------------------------------------------------------------------------------------
 
 
 RESERVED: Final = frozenset(

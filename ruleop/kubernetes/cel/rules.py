@@ -16,16 +16,15 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.cel.cel_compiler import compile_rule
-from ruleop.kubernetes.cel.cel_types import optional_of, type_of_schema
 from ruleop.kubernetes.cel.parser import EvaluationError, InvalidRuleError, NotEvaluatedError
-from ruleop.kubernetes.cel.values import Budget, OptionalValue, same_json, to_value
+from ruleop.kubernetes.cel.values import Budget, OptionalValue, optional_of, same_json, to_value, type_of_schema
 from ruleop.kubernetes.schema import SchemaFinding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.kubernetes.cel.cel_compiler import CelProgram
-    from ruleop.kubernetes.cel.cel_types import CelType
+    from ruleop.kubernetes.cel.values import CelType
     from ruleop.kubernetes.kinds import JSON, Object
     from ruleop.kubernetes.schema import FieldPath, Schema
 
@@ -144,7 +143,7 @@ def _compiled(key: _Identity) -> CelRules:
     return CelRules(key.schema)
 
 
-# -- compilation -------------------------------------------------------------------------------------------------------
+# -- compilation -----------------------------------------------------------------------------------------------------
 
 
 def _has_rules(schema: Schema) -> bool:
@@ -229,7 +228,7 @@ def _program(text: str, type_: CelType, old: CelType, kind: str) -> CelProgram:
     return program
 
 
-# -- evaluation --------------------------------------------------------------------------------------------------------
+# -- evaluation ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

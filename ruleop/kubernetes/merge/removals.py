@@ -16,10 +16,9 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import JSON
     from ruleop.kubernetes.merge.fields import ItemKey
     from ruleop.kubernetes.merge.ignored import Ignored
-    from ruleop.kubernetes.schema import Shape
 
 
-# -- field removal -----------------------------------------------------------------------------------------------------
+# -- field removal ---------------------------------------------------------------------------------------------------
 #
 # Removes fields that ruleop applied before and that are no longer desired.
 #
@@ -107,7 +106,7 @@ def _became_granular(live: JSON, fields: Leaf, shape: Shape) -> bool:
     return fields is Leaf.MAP and type(live) is dict and not shape.atomic
 
 
-# -- removals ----------------------------------------------------------------------------------------------------------
+# -- removals --------------------------------------------------------------------------------------------------------
 
 
 def removes_items_of_others(live: JSON, merged: JSON, recorded: Fields | None, shape: Shape) -> bool:

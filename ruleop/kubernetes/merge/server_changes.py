@@ -24,11 +24,10 @@ from ruleop.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from ruleop.kubernetes.kinds import JSON, Object
     from ruleop.kubernetes.merge.ignored import Ignored
 
 
-# -- normalise ---------------------------------------------------------------------------------------------------------
+# -- normalise -------------------------------------------------------------------------------------------------------
 #
 # The changes that the API server makes to every object before storing it.
 #
@@ -152,7 +151,7 @@ def _is_member_stored_as(live: Object, desired: Object, name: str, parent: Shape
     )
 
 
-# -- in sync -----------------------------------------------------------------------------------------------------------
+# -- in sync ---------------------------------------------------------------------------------------------------------
 #
 # A fast test for live objects that need no change, which is the result of nearly every merge.
 #
@@ -241,7 +240,7 @@ def _are_items_in_sync(live: list[JSON], desired: list[JSON], recorded: KeyedFie
     return True
 
 
-# -- learned -----------------------------------------------------------------------------------------------------------
+# -- learned ---------------------------------------------------------------------------------------------------------
 #
 # Changes of the API server to values that ruleop sends.
 #
@@ -352,11 +351,11 @@ def _item_differences(sent: list[JSON], answered: list[JSON], shape: Shape, path
         yield path, fingerprint(order_of(sent_items)), fingerprint(order_of(order))
 
 
-# -- derived updates ---------------------------------------------------------------------------------------------------
+# -- derived updates -------------------------------------------------------------------------------------------------
 #
 # Updates fields that the server derived from other fields when their source changes.
 #
-# A derived field (`ruleop.kubernetes.schema.derived_fields`) stays when its source changes or is removed, and may even
+# A derived field (`ruleop.kubernetes.schema.shape`) stays when its source changes or is removed, and may even
 # restore it. So when a merge changes the source, it also sets the derived field to the value that the server would
 # derive now, or removes it. The field is left alone if the rule sets or ignores it, or if its value is not derived from
 # the old source: then someone else has set it.

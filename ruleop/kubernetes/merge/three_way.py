@@ -57,12 +57,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from ruleop.kubernetes.kinds import JSON, Object
-    from ruleop.kubernetes.merge.fields import ItemKey
     from ruleop.kubernetes.merge.path import Path
-    from ruleop.kubernetes.schema import Shape
 
 
-# -- edited keys -------------------------------------------------------------------------------------------------------
+# -- edited keys -----------------------------------------------------------------------------------------------------
 #
 # List items whose key was changed by hand: a Service's port 5432 that `kubectl patch` changed to 6000.
 #
@@ -124,7 +122,7 @@ def with_keys_of(item: Object, desired: Object, shape: Shape) -> Object:
     return {**item, **{name: value for name, value in keys.items() if value is not None}}
 
 
-# -- creation ----------------------------------------------------------------------------------------------------------
+# -- creation --------------------------------------------------------------------------------------------------------
 #
 # The fields of an object, or of a part of one, that does not exist yet. All containers are marked as created by ruleop.
 
@@ -175,7 +173,7 @@ def _item_fields(items: list[JSON], shape: Shape, ignored: Ignored | None) -> di
     return found
 
 
-# -- three way ---------------------------------------------------------------------------------------------------------
+# -- three way -------------------------------------------------------------------------------------------------------
 
 
 _NO_ITEMS: Mapping[ItemKey, Fields] = MappingProxyType({})

@@ -2,32 +2,53 @@
 
 There are two descriptions, and most questions need only one of them:
 
-- a `Shape` (shape) describes how the objects of a kind merge. It comes from a server's OpenAPI documents (openapi),
-  from the packaged table of Kubernetes' own kinds (table), or from a CRD (crds).
+- a `Shape` (shape) describes how the objects of a kind merge. It comes from a server's OpenAPI documents,
+  from the packaged table of Kubernetes' own kinds (`builtin/table.py`), or from a CRD (`crd.py`).
 - a `Schema`, the plain JSON of a CRD's openAPIV3Schema, describes which fields of a custom resource the server keeps
-  and fills in (structural) and whether the resource is valid (validation).
+  and fills in (`crd.py`) and whether the resource is valid (validation).
 
-Each problem in a document is a `SchemaFinding` (schema_findings) at a path inside it. The package does no I/O:
-documents are passed in as JSON, and the only file it reads is its own table of built-in kinds.
+Each problem in a document is a `SchemaFinding` at a path inside it. Documents are passed in as JSON: nothing here reads
+a file.
 """
 
-from ruleop.kubernetes.schema.derived_fields import ANYTHING, DERIVED, Derived
-from ruleop.kubernetes.schema.formats import FORMATS, InvalidPatternError, compile_pattern, find_spans
-from ruleop.kubernetes.schema.openapi import (
+from ruleop.kubernetes.schema.shape import (
+    ANYTHING,
     BUILTIN_PREFIXES,
+    DERIVED,
+    EMPTY,
     OBJECT_META,
+    OPTIONAL_FIELDS,
+    UNKNOWN,
+    Derived,
+    FieldPath,
     OpenApi,
     Schema,
+    Shape,
     ShapeBuilder,
+    Unique,
     names_of_kinds,
     reference,
+    shape_at,
     with_inner,
 )
-from ruleop.kubernetes.schema.optional_fields import OPTIONAL_FIELDS
-from ruleop.kubernetes.schema.schema_findings import FieldPath, SchemaError, SchemaFinding
-from ruleop.kubernetes.schema.shape import EMPTY, UNKNOWN, Shape, Unique, shape_at, unknown_to_shape
-from ruleop.kubernetes.schema.validation import is_type, subschemas, validate, violations
-from ruleop.kubernetes.schema.violations import LIST_KEYS, LIST_TYPE, Violation, describe, format_value
+from ruleop.kubernetes.schema.validation import (
+    FORMATS,
+    LIST_KEYS,
+    LIST_TYPE,
+    InvalidPatternError,
+    SchemaError,
+    SchemaFinding,
+    Violation,
+    compile_pattern,
+    describe,
+    find_spans,
+    format_value,
+    is_type,
+    subschemas,
+    unknown_to_shape,
+    validate,
+    violations,
+)
 
 __all__ = [
     "ANYTHING",

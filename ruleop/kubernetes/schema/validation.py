@@ -11,25 +11,59 @@ follows the server:
 - a keyword for another type than the value's does not apply: `minLength` does not restrict numbers.
 - required means that the key is present.
 
-Rare formats are not checked. Rules in CEL (x-kubernetes-validations) are the subject of `ruleop.kubernetes.cel`.
-"""
+Rare formats are not checked. Rules in CEL (x-kubernetes-validations) are the subject of `ruleop.kubernetes.cel`."""
 
 from __future__ import annotations
 
+import base64
+import binascii
+import datetime as dt
+import functools
+import ipaddress
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.kubernetes.schema.formats import FORMATS, InvalidPatternError, compile_pattern
-from ruleop.kubernetes.schema.violations import LIST_KEYS, LIST_TYPE, Violation, findings, types_of
+import re2
+
+from ruleop.errors import RuleopError
+from ruleop.messages import format_path
+from ruleop.nearest import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sized
+    from collections.abc import Callable, Iterable, Sized
 
     from ruleop.kubernetes.kinds import JSON, Object
-    from ruleop.kubernetes.schema.openapi import Schema
-    from ruleop.kubernetes.schema.schema_findings import FieldPath, SchemaFinding
+    from ruleop.kubernetes.schema.shape import FieldPath, Schema, Shape
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaFinding:
+    """One problem in a parsed document. The loader of a file turns the path into a file, a line and a column."""
+
+    path: FieldPath
+    message: str
+
+    @property
+    def location(self) -> str:
+        return format_path(self.path)
+
+    def __str__(self) -> str:
+        return f"{self.location}: {self.message}" if self.path else self.message
+
+
+class SchemaError(RuleopError):
+    """A document that cannot be parsed. Holds the finding, so that the loader of the file can add its line."""
+
+    def __init__(self, path: FieldPath, message: str) -> None:
+        self.finding = SchemaFinding(path, message)
+        super().__init__(str(self.finding))
+
+
+# -- values that a schema does not allow -----------------------------------------------------------------------------
 
 _LARGEST_EXACT_FLOAT = 2.0**53 - 1
 _NEW: Final[Any] = object()  # a value that no earlier version has
@@ -260,3 +294,300 @@ _LIMITS: Final[Mapping[str, Callable[[float, float, bool], bool]]] = {
     "minimum": lambda value, limit, exclusive: value > limit if exclusive else value >= limit,
     "multipleOf": lambda value, limit, _: _is_multiple(value, limit),
 }
+
+
+# -- unknown fields --------------------------------------------------------------------------------------------------
+
+
+def unknown_to_shape(obj: Object, shape: Shape) -> list[SchemaFinding]:
+    """The fields of an object that its kind does not have, each with the name that was probably meant. The API server
+    rejects them under strict field validation, and drops them otherwise."""
+    return list(_unknown_fields(obj, shape, ()))
+
+
+def _unknown_fields(value: JSON, shape: Shape | None, path: FieldPath) -> Iterator[SchemaFinding]:
+    if shape is None:
+        return
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _unknown_fields(item, shape.items, (*path, index))
+    elif isinstance(value, Mapping) and shape.type == "object":
+        for name, member in value.items():
+            if name in shape.fields:
+                yield from _unknown_fields(member, shape.fields[name], (*path, name))
+            elif shape.values is not None:
+                yield from _unknown_fields(member, shape.values, (*path, name))
+            elif not shape.preserve_unknown:
+                yield SchemaFinding((*path, name), f"is an unknown field{did_you_mean(name, shape.fields)}")
+
+
+# -- words for authors of rules and custom resources -----------------------------------------------------------------
+
+LIST_TYPE: Final = "x-kubernetes-list-type"
+LIST_KEYS: Final = "x-kubernetes-list-map-keys"
+_ARTICLES: Final = {
+    "object": "an object",
+    "array": "a list",
+    "string": "a string",
+    "integer": "an integer",
+    "number": "a number",
+    "boolean": "a boolean",
+}
+_OF_MISTYPED: Final = ("enum", LIST_TYPE)
+"""Keywords that the server checks for a value of the wrong type, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    path: FieldPath
+    keyword: str
+    value: JSON
+    schema: Schema
+    detail: Any = None
+    """Details that the check found: the earlier one of two equal items, the violations of each alternative."""
+
+    @property
+    def expected(self) -> Any:
+        return self.schema.get(self.keyword)
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        return types_of(self.schema)
+
+
+def types_of(schema: Schema) -> tuple[str, ...]:
+    """The types that a schema allows; none if it allows all."""
+    if schema.get("x-kubernetes-int-or-string"):
+        return "integer", "string"
+    return (schema["type"],) if schema.get("type") else ()
+
+
+def findings(violations: Iterable[Violation]) -> list[SchemaFinding]:
+    """The violations in words. One of the type of a value hides others of the same value."""
+    found, mistyped = [], set[tuple[str | int, ...]]()
+    for each in violations:
+        if each.keyword == "type":
+            mistyped.add(each.path)
+        if each.keyword not in _OF_MISTYPED or each.path not in mistyped:
+            found.append(SchemaFinding(each.path, describe(each)))
+    return found
+
+
+def describe(violation: Violation) -> str:
+    return _WORDS[violation.keyword](violation)
+
+
+def format_value(value: JSON) -> str:
+    """A value for a message: a short one as it is, otherwise its type."""
+    if isinstance(value, list | Mapping):
+        return _ARTICLES["array" if isinstance(value, list) else "object"]
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else "a long string"
+
+
+def _type(found: Violation) -> str:
+    return f"must be {' or '.join(_ARTICLES.get(each, each) for each in found.types)}, not {format_value(found.value)}"
+
+
+def _enum(found: Violation) -> str:
+    value, members = found.value, found.expected
+    listed = ", ".join(json.dumps(member, ensure_ascii=False) for member in members)
+    texts = [member for member in members if isinstance(member, str)]
+    hint = did_you_mean(value, texts) if isinstance(value, str) else ""
+    return f"must be one of {listed}, not {format_value(value)}{hint}"
+
+
+def _unknown(found: Violation) -> str:
+    return f"is an unknown field{did_you_mean(str(found.path[-1]), found.schema.get('properties') or {})}"
+
+
+def _size(how: str, unit: str) -> Callable[[Violation], str]:
+    return lambda found: f"must have {how} {found.expected:g} {unit}, not {found.detail}"
+
+
+def _limit(inclusive: str, exclusive: str) -> Callable[[Violation], str]:
+    def words(found: Violation) -> str:
+        if found.detail is None:
+            return _impossible(found)
+        how = exclusive if found.schema.get(f"exclusive{found.keyword.capitalize()}") is True else inclusive
+        return f"must be {how} {found.detail}, not {found.value}"
+
+    return words
+
+
+def _multiple(found: Violation) -> str:
+    if found.detail is None:
+        return _impossible(found)
+    return f"must be a multiple of {found.expected}, not {found.value}"
+
+
+def _impossible(found: Violation) -> str:
+    return f"cannot be valid: the schema's {found.keyword} is {found.expected}, which is not an integer"
+
+
+def _pattern(found: Violation) -> str:
+    if found.detail is not None:
+        return f"the pattern {found.expected!r} of the schema is invalid: {found.detail}"
+    return f"must match {found.expected!r}"
+
+
+def _repeated(found: Violation) -> str:
+    return f"repeats item {found.detail}, but each may occur only once"
+
+
+def _repeated_key(found: Violation) -> str:
+    keys, item = found.expected or (), found.value if isinstance(found.value, Mapping) else {}
+    named = (
+        ", ".join(f"{key} {format_value(item[key])}" for key in keys if key in item) or f"no {' and no '.join(keys)}"
+    )
+    return f"has the same key as item {found.detail}: {named}"
+
+
+def _list_type(found: Violation) -> str:
+    return "must be an object: the list has keys" if found.detail is None else _repeated(found)
+
+
+def _any_of(found: Violation) -> str:
+    return f"must match at least one of {len(found.detail)} alternatives; the nearest: {_nearest(found.detail)}"
+
+
+def _one_of(found: Violation) -> str:
+    fitting = sum(not each for each in found.detail)
+    text = f"must match exactly one of {len(found.detail)} alternatives"
+    return f"{text}, but matches {fitting}" if fitting else f"{text}; the nearest: {_nearest(found.detail)}"
+
+
+def _nearest(tried: list[list[Violation]]) -> str:
+    return str(min(map(findings, tried), key=len)[0])
+
+
+_WORDS: Final[Mapping[str, Callable[[Violation], str]]] = {
+    "type": _type,
+    "enum": _enum,
+    "required": lambda _: "is required",
+    "additionalProperties": _unknown,
+    "minProperties": _size("at least", "fields"),
+    "maxProperties": _size("at most", "fields"),
+    "minItems": _size("at least", "items"),
+    "maxItems": _size("at most", "items"),
+    "minLength": _size("at least", "characters"),
+    "maxLength": _size("at most", "characters"),
+    "uniqueItems": _repeated,
+    LIST_TYPE: _list_type,
+    LIST_KEYS: _repeated_key,
+    "pattern": _pattern,
+    "format": lambda found: f"must be a {found.expected}, not {format_value(found.value)}",
+    "bits": lambda found: f"must fit in int{found.detail}",
+    "minimum": _limit("at least", "more than"),
+    "maximum": _limit("at most", "less than"),
+    "multipleOf": _multiple,
+    "anyOf": _any_of,
+    "oneOf": _one_of,
+    "not": lambda _: "must not match the schema in `not`",
+}
+
+
+# -- formats and patterns of strings ---------------------------------------------------------------------------------
+#
+# A `pattern` is a regular expression in RE2 syntax, which the API server's engine (Go's) also has. The time of a match
+# is linear in the text, whatever the pattern.
+
+
+class InvalidPatternError(ValueError):
+    """A regular expression that the API server would reject. The message is the reason."""
+
+
+def compile_pattern(pattern: str) -> Callable[[str], bool]:
+    """Returns a function that tests whether a text contains a match. Raises InvalidPatternError."""
+    search = _compiled(pattern).search
+
+    def matches(text: str) -> bool:
+        try:
+            return search(text) is not None
+        except UnicodeEncodeError:  # half of a surrogate pair, which the API server rejects as well
+            return False
+
+    return matches
+
+
+def find_spans(pattern: str, text: str) -> Iterator[tuple[int, int]]:
+    """Where the matches begin and end, empty ones too. Raises InvalidPatternError."""
+    return (match.span() for match in _compiled(pattern).finditer(text))
+
+
+@functools.lru_cache(maxsize=256)
+def _compiled(pattern: str) -> Any:
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(pattern, options)
+    except re2.error as error:
+        raise InvalidPatternError(_reason(error)) from error
+
+
+def _reason(error: re2.error) -> str:
+    reason = error.args[0] if error.args else b""
+    return reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
+
+
+# Python's own parser also takes 20260228 and 2026-W01-1.
+_DATE = re.compile(r"\d{4}-\d\d-\d\d\Z", re.ASCII)
+_DATE_TIME = re.compile(
+    r"\d{4}-\d\d-\d\d[Tt](?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)\Z",
+    re.ASCII,
+)
+_UUID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}\Z", re.IGNORECASE | re.ASCII)
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return _DATE.match(text) is not None and bool(dt.date.fromisoformat(text))
+    except ValueError:
+        return False
+
+
+def _is_date_time(text: str) -> bool:
+    match = _DATE_TIME.match(text)
+    return (
+        match is not None
+        and _is_date(text[:10])
+        and match["hour"] <= "23"
+        and match["minute"] <= "59"
+        and match["second"] <= "59"
+    )
+
+
+def _is_base64(text: str) -> bool:
+    try:
+        return bool(base64.b64decode(text, validate=True))
+    except (binascii.Error, ValueError):
+        return False
+
+
+def _is_parsed_by(parse: Callable[[str], object]) -> Callable[[str], bool]:
+    def check(text: str) -> bool:
+        try:
+            parse(text)
+        except ValueError:
+            return False
+        return True
+
+    return check
+
+
+def _parse_cidr(text: str) -> object:
+    if "/" not in text:
+        raise ValueError(text)
+    return ipaddress.ip_interface(text)
+
+
+FORMATS: Mapping[str, Callable[[str], bool]] = {
+    "datetime": _is_date_time,
+    "date": _is_date,
+    "byte": _is_base64,
+    "ipv4": _is_parsed_by(ipaddress.IPv4Address),
+    "ipv6": _is_parsed_by(ipaddress.IPv6Address),
+    "cidr": _is_parsed_by(_parse_cidr),
+    "uuid": lambda text: _UUID.match(text) is not None,
+}
+"""The checks of formats by their names without dashes, as the server compares them. Other formats are not checked."""

@@ -1,13 +1,20 @@
-"""Errors of fields as the API server writes them: those of Kubernetes' package `validation/field`."""
+"""Errors of fields as the API server writes them, and the forms of texts that many fields have: names, labels, ports,
+addresses."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+import re
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 
+from ruleop.kubernetes.labels import NOT_SUBDOMAIN, key_problems, label_value_problems
+from ruleop.kubernetes.names import LABEL, SUBDOMAIN
+
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
 
 class FieldError(NamedTuple):
@@ -68,9 +75,183 @@ def too_long(field: str, limit: int) -> FieldError:
     return FieldError("FieldValueTooLong", f"Too long: may not be more than {limit} bytes", field)
 
 
-def too_many(field: str, number: int, limit: int) -> FieldError:
-    return FieldError("FieldValueTooMany", f"Too many: {number}: must have at most {limit} items", field)
-
-
 def forbidden_value(field: str, problem: str) -> FieldError:
     return FieldError("FieldValueForbidden", f"Forbidden: {problem}", field)
+
+
+# -- names, labels, ports --------------------------------------------------------------------------------------------
+
+
+_SUBDOMAIN: Final = re.compile(SUBDOMAIN)
+_LABEL: Final = re.compile(LABEL)
+_LETTER_LABEL: Final = re.compile(f"(?=[a-z]){LABEL}")
+_PORT_NAME: Final = re.compile(r"[-a-z0-9]*")
+_CONFIG_KEY: Final = re.compile(r"[-._a-zA-Z0-9]+")
+LONGEST_PORT_NAME: Final = 15
+LARGEST_ANNOTATIONS: Final = 256 * 1024
+
+_NOT_LABEL: Final = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
+    "an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
+    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+)
+_NOT_LETTER_LABEL: Final = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
+    "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
+    "'[a-z]([-a-z0-9]*[a-z0-9])?')"
+)
+_NOT_CONFIG_KEY: Final = (
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or "
+    "'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
+)
+_NOT_WILDCARD: Final = (
+    "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of "
+    "lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', "
+    r"regex used for validation is '\*\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+)
+
+
+@lru_cache(maxsize=1024)
+def label_problems(name: str) -> tuple[str, ...]:
+    """The reasons for which a text is not a label: the name of a container, a Namespace, a Service."""
+    if "." in name and _SUBDOMAIN.fullmatch(name):
+        return ("must not contain dots",)
+    return tuple(_problems(name, _LABEL, 63, _NOT_LABEL))
+
+
+def letter_label_problems(name: str) -> Iterator[str]:
+    """The reasons for which a text is not a label that begins with a letter: a plural, a version."""
+    return _problems(name, _LETTER_LABEL, 63, _NOT_LETTER_LABEL)
+
+
+def kind_problems(kind: str) -> Iterator[str]:
+    problems = letter_label_problems(kind.lower())
+    return (f"may have mixed case, but should otherwise match: {each}" for each in problems)
+
+
+@lru_cache(maxsize=1024)
+def subdomain_problems(name: str) -> tuple[str, ...]:
+    """The reasons for which a text is not a subdomain: the name of most objects."""
+    return tuple(_problems(name, _SUBDOMAIN, 253, NOT_SUBDOMAIN))
+
+
+def wildcard_problems(name: str) -> Iterator[str]:
+    """The reasons for which a text is neither a subdomain nor one behind `*.`."""
+    if "*" not in name:
+        yield from subdomain_problems(name)
+    elif not name.startswith("*.") or not _SUBDOMAIN.fullmatch(name[2:]):
+        yield _NOT_WILDCARD
+
+
+def _problems(name: str, pattern: re.Pattern[str], limit: int, problem: str) -> Iterator[str]:
+    if len(name) > limit:
+        yield f"must be no more than {limit} characters"
+    if not pattern.fullmatch(name):
+        yield problem
+
+
+@lru_cache(maxsize=1024)
+def port_name_problems(name: str) -> tuple[str, ...]:
+    return tuple(_port_name_problems(name))
+
+
+def _port_name_problems(name: str) -> Iterator[str]:
+    if len(name) > LONGEST_PORT_NAME:
+        yield f"must be no more than {LONGEST_PORT_NAME} characters"
+    if not _PORT_NAME.fullmatch(name):
+        yield "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)"
+    if not re.search("[a-z]", name):
+        yield "must contain at least one letter (a-z)"
+    if "--" in name:
+        yield "must not contain consecutive hyphens"
+    if name.startswith("-") or name.endswith("-"):
+        yield "must not begin or end with a hyphen"
+
+
+def path_segment_problems(name: str) -> Iterator[str]:
+    if name in (".", ".."):
+        yield f"may not be '{name}'"
+    for letter in "/%":
+        if letter in name:
+            yield f"may not contain '{letter}'"
+
+
+def validate_labels(labels: Mapping[str, str], field: str = "metadata.labels") -> Iterator[FieldError]:
+    for key, value in labels.items():
+        for text, problems in ((key, key_problems(key)), (value, label_value_problems(value))):
+            if problems:
+                yield from invalid_values(field, text, problems)
+
+
+def validate_annotations(annotations: Mapping[str, str], field: str = "metadata.annotations") -> Iterator[FieldError]:
+    for key in annotations:
+        yield from invalid_values(field, key, key_problems(key.lower(), "a valid label key"))
+    if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > LARGEST_ANNOTATIONS:
+        yield too_long(field, LARGEST_ANNOTATIONS)
+
+
+def config_key_problems(key: str) -> Iterator[str]:
+    """The reasons for which a text is not the key of an entry of a ConfigMap or a Secret."""
+    if len(key) > 253:
+        yield "must be no more than 253 characters"
+    if not _CONFIG_KEY.fullmatch(key):
+        yield _NOT_CONFIG_KEY
+    if key in (".", ".."):
+        yield f"must not be '{key}'"
+    elif key.startswith(".."):
+        yield "must not start with '..'"
+
+
+# -- IP addresses and CIDR values ------------------------------------------------------------------------------------
+
+
+_NOT_ADDRESS: Final = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+_NOT_CIDR: Final = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+_NOT_EXTERNAL: Final = "may not be unspecified, or in a loopback or link-local range"
+_LENGTH: Final = re.compile(r"0|[1-9][0-9]*", re.ASCII)
+_OWN_NETWORKS: Final = tuple(
+    ip_network(each)
+    for each in (
+        *("0.0.0.0/32", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/24"),
+        *("::/128", "::1/128", "fe80::/10", "ff02::/16"),
+    )
+)
+
+
+def parse_address(text: str) -> IPv4Address | IPv6Address | None:
+    """The address, which is not one of IPv4 in the form of IPv6."""
+    try:
+        found = ip_address(text)
+    except ValueError:
+        return None
+    return None if "%" in text or (isinstance(found, IPv6Address) and found.ipv4_mapped is not None) else found
+
+
+def parse_network(text: str) -> IPv4Network | IPv6Network | None:
+    """The network of a CIDR value, whose address may be any in it."""
+    address, _, length = text.partition("/")
+    if parse_address(address) is None or not _LENGTH.fullmatch(length):
+        return None
+    try:
+        return ip_network(text, strict=False)
+    except ValueError:
+        return None
+
+
+def validate_address(field: str, text: str) -> Iterator[FieldError]:
+    if parse_address(text) is None:
+        yield invalid_value(field, text, _NOT_ADDRESS)
+
+
+def validate_external_address(field: str, text: str) -> Iterator[FieldError]:
+    """An address of other machines is not one of the machine itself or of its link."""
+    yield from validate_address(field, text)
+    if (parsed := parse_address(text)) is not None and any(parsed in each for each in _OWN_NETWORKS):
+        yield invalid_value(field, text, _NOT_EXTERNAL)
+
+
+def validate_cidr(field: str, text: str) -> Iterator[FieldError]:
+    if (parsed := parse_network(text)) is None:
+        yield invalid_value(field, text, _NOT_CIDR)
+    elif parse_address(text.partition("/")[0]) != parsed.network_address:
+        yield invalid_value(field, text, "must not have bits set beyond the prefix length")

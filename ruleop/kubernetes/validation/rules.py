@@ -1,30 +1,51 @@
-"""The rules of values, by the words for them in the tables: `needed`, `label`, `port`, `A|B`, `1..10`."""
+"""Tables of validation: the path of a field, and the rules of its value.
+
+A table is a mapping of paths to rules, to other tables, or to several of both. In a path, `ports[]` means each item of
+a list, `spec!` a part that is checked as an empty one when it is missing, and `a b` two fields with the same rules.
+Rules are words (`needed`, `label`, `port`, `A|B`, `1..10`), and functions that yield the errors of a value.
+
+Most values are valid, so the place of one is found out only when it has an error, but for rules that read the old
+value. A table is compiled when it is first applied.
+"""
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, Union
+
+import orjson
 
 from ruleop.kubernetes.builtin.immutable_fields import immutable_changes, value_at
+from ruleop.kubernetes.labels import key_problems, label_value_problems
 from ruleop.kubernetes.quantity import parse_quantity
-from ruleop.kubernetes.validation import field_names
-from ruleop.kubernetes.validation.addresses import validate_address
 from ruleop.kubernetes.validation.field_errors import (
     FieldError,
+    config_key_problems,
     duplicate,
     forbidden_value,
     invalid_value,
     invalid_values,
+    kind_problems,
+    label_problems,
+    letter_label_problems,
+    path_segment_problems,
+    port_name_problems,
     required,
+    subdomain_problems,
     unsupported,
+    validate_address,
+    validate_labels,
+    wildcard_problems,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.kubernetes.kinds import Object
+
 
 Errors: TypeAlias = Iterable[FieldError]
 
@@ -214,18 +235,18 @@ def number_of(value: str | int | None) -> int:
 
 def _port_or_name(value: Any, at: At) -> Errors:
     if isinstance(value, str):
-        return invalid_values(at.field, value, field_names.port_name_problems(value))
+        return invalid_values(at.field, value, port_name_problems(value))
     return _PORT.check(value, at)
 
 
 def _segment(value: Any, at: At) -> Errors:
-    problems = field_names.path_segment_problems(value or "")
+    problems = path_segment_problems(value or "")
     return invalid_values(at.field, value, problems) if value else (required(at.field),)
 
 
 def selector_errors(selector: Any, at: At) -> Iterator[FieldError]:
     if labels := selector.get("matchLabels"):
-        yield from field_names.validate_labels(labels, at.child("matchLabels"))
+        yield from validate_labels(labels, at.child("matchLabels"))
     for index, each in enumerate(selector.get("matchExpressions") or ()):
         field, operator, values = f"{at.field}.matchExpressions[{index}]", each.get("operator", ""), each.get("values")
         if operator in ("In", "NotIn") and not values:
@@ -236,24 +257,26 @@ def selector_errors(selector: Any, at: At) -> Iterator[FieldError]:
         elif operator not in ("In", "NotIn", "Exists", "DoesNotExist"):
             yield invalid_value(f"{field}.operator", operator, "not a valid selector operator")
         key = each.get("key", "")
-        yield from invalid_values(f"{field}.key", key, field_names.key_problems(key))
+        yield from invalid_values(f"{field}.key", key, key_problems(key))
         for number, value in enumerate(values or ()):
-            yield from invalid_values(f"{field}.values[{number}]", value, field_names.label_value_problems(value))
+            yield from invalid_values(f"{field}.values[{number}]", value, label_value_problems(value))
 
 
 def _config_keys(value: Any, at: At) -> Iterator[FieldError]:
     for key in value:
-        yield from invalid_values(f"{at.field}[{key}]", key, field_names.config_key_problems(key))
+        yield from invalid_values(f"{at.field}[{key}]", key, config_key_problems(key))
 
 
 _PORT: Final = between(1, 65535, given=True)
 _NAMES: Final[dict[str, Callable[[str], Iterable[str]]]] = {
-    "label": field_names.label_problems,
-    "subdomain": field_names.subdomain_problems,
-    "key": field_names.key_problems,
-    "config-key": field_names.config_key_problems,
-    "port-name": field_names.port_name_problems,
-    "wildcard": field_names.wildcard_problems,
+    "label": label_problems,
+    "letter-label": letter_label_problems,
+    "kind": kind_problems,
+    "subdomain": subdomain_problems,
+    "key": key_problems,
+    "config-key": config_key_problems,
+    "port-name": port_name_problems,
+    "wildcard": wildcard_problems,
 }
 _RULES: Final = {
     **{name: named(problems) for name, problems in _NAMES.items()},
@@ -269,11 +292,9 @@ _RULES: Final = {
     "amount": FieldRule(_amount),
     "part": FieldRule(_part),
     "mode": between(0, 0o777, "must be a number between 0 and 0777 (octal), both inclusive"),
-    "size": quantity(),
     "selector": FieldRule(selector_errors),
-    "labels": FieldRule(lambda value, at: field_names.validate_labels(value, at.field)),
+    "labels": FieldRule(lambda value, at: validate_labels(value, at.field)),
     "config-keys": FieldRule(_config_keys),
-    "address": placed(lambda value, at: validate_address(at.field, value, (at.old,)) if value else ()),
     "given-address": missing(lambda value, at: validate_address(at.field, value or "")),
     "PROTOCOL": one_of("SCTP", "TCP", "UDP"),
 }
@@ -289,3 +310,147 @@ def rule(word: str) -> FieldRule:
         return between(int(least), int(most) if most else None, given=word.endswith("!"))
     values = one_of(*word.strip("!|").split("|"), given=word.endswith("!"))
     return FieldRule(lambda value, at: values.check(value, at) if value else ()) if word.startswith("|") else values
+
+
+# -- tables ----------------------------------------------------------------------------------------------------------
+
+
+Rows: TypeAlias = Union[str, Check, FieldRule, "Mapping[str, Rows]", "tuple[Rows, ...]"]
+
+
+def is_new(_: Any, at: At) -> bool:
+    return at.old_root is None
+
+
+def is_changed(value: Any, at: At) -> bool:
+    return at.old_root is None or value != at.old
+
+
+def sub_table(
+    rows: Rows,
+    *,
+    when: Callable[[Any, At], bool] = lambda *_: True,
+    prepare: Callable[[Any, At], Any] | None = None,
+    remembered: bool = False,
+) -> FieldRule:
+    """A table for a value that applies only `when` a test holds, or to the value that `prepare` makes of it. If it is
+    `remembered`, it is not applied again to an equal value that had no errors: a Deployment's pods are those of its
+    ReplicaSet, and often of other Deployments."""
+    compiled = functools.cache(lambda: RuleTable(rows))
+
+    @functools.lru_cache(maxsize=256)
+    def is_valid(value: bytes) -> bool:
+        return not compiled().errors(orjson.loads(value), _NOWHERE)
+
+    def check(value: Any, at: At) -> Errors:
+        if not when(value, at):
+            return ()
+        value = value if prepare is None else prepare(value, at)
+        return () if remembered and is_valid(orjson.dumps(value)) else compiled().errors(value, at)
+
+    return placed(check)
+
+
+_NOWHERE: Final = At("", None, {}, None)
+_Where: TypeAlias = "tuple[_Where, str | int] | None"
+"""The steps to a value, the last one first."""
+_Visit: TypeAlias = Callable[[Any, _Where, Any, At, list[FieldError]], None]
+"""(value, its place, the old value, the place of the whole, errors): adds the errors of a value."""
+
+
+class RuleTable:
+    """A table that is ready to be applied."""
+
+    def __init__(self, rows: Rows) -> None:
+        node = _Node()
+        _add(node, rows)
+        self._visit = node.visitor()
+
+    def errors(self, value: Any, at: At) -> list[FieldError]:
+        found: list[FieldError] = []
+        self._visit(value, None, at.old, at, found)
+        return found
+
+
+@dataclass(slots=True, eq=False)
+class _Node:
+    """The rules of one value, and those of its parts."""
+
+    rules: list[FieldRule] = field(default_factory=list)
+    fields: dict[str, _Node] = field(default_factory=dict)
+    items: _Node | None = None
+    is_filled: bool = False  # a missing value is checked as an empty one
+
+    def visitor(self) -> _Visit:
+        items = self.items.visitor() if self.items is not None else None
+        fields = [(name, f".{name}", each.leaf(), each.visitor(), each.asks()) for name, each in self.fields.items()]
+        is_filled, of_missing = self.is_filled, [each.check for each in self.rules if each.missing]
+        local = [each.check for each in self.rules if each.is_local]
+        others = [each.check for each in self.rules if not each.is_local]
+
+        def visit(value: Any, where: _Where, old: Any, top: At, found: list[FieldError]) -> None:
+            if value is None and not is_filled:
+                for check in of_missing:
+                    found += check(None, _place(where, old, top))
+                return
+            value = {} if value is None else value
+            for check in local:
+                if any(check(value, _NOWHERE)):
+                    found += check(value, _place(where, old, top))
+            for check in others:
+                found += check(value, _place(where, old, top))
+            if items is not None:
+                for index, item in enumerate(value):
+                    items(item, (where, index), old[index] if old and index < len(old) else None, top, found)
+            for name, step, leaf, inner, asks in fields:
+                member = value.get(name)
+                if asks if member is None else leaf is None or any(leaf(member, _NOWHERE)):
+                    inner(member, (where, step), old and old.get(name), top, found)
+
+        return visit
+
+    def asks(self) -> bool:
+        """Whether a missing value may have errors."""
+        return self.is_filled or any(each.missing for each in self.rules)
+
+    def leaf(self) -> Check | None:
+        """The rule of a value that has but this one: most values need no visit."""
+        is_leaf = len(self.rules) == 1 and self.rules[0].is_local and not self.fields and self.items is None
+        return self.rules[0].check if is_leaf else None
+
+
+def _place(where: _Where, old: Any, top: At) -> At:
+    if where is None:
+        return top
+    steps = []
+    while where is not None:
+        where, step = where
+        steps.append(f"[{step}]" if isinstance(step, int) else step)
+    path = "".join(reversed(steps))
+    return At(top.field + path if top.field else path.removeprefix("."), old, top.root, top.old_root)
+
+
+def _add(node: _Node, rows: Rows) -> None:
+    if isinstance(rows, str):
+        node.rules += map(rule, rows.split())
+    elif isinstance(rows, tuple):
+        for each in rows:
+            _add(node, each)
+    elif isinstance(rows, Mapping):
+        for paths, inner in rows.items():
+            for path in paths.split():
+                _add(_below(node, path), inner)
+    else:
+        node.rules.append(rows if isinstance(rows, FieldRule) else FieldRule(rows))
+
+
+def _below(node: _Node, path: str) -> _Node:
+    """The part of a value at a path."""
+    for step in path.split("."):
+        if name := step.rstrip("![]"):
+            node = node.fields.setdefault(name, _Node())
+        node.is_filled |= step.endswith("!")
+        if step.endswith("[]"):
+            node.items = node.items or _Node()
+            node = node.items
+    return node

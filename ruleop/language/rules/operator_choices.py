@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, get_args
 from ruleop import __version__
 from ruleop.errors import Site
 from ruleop.files import read_inside, why_unreadable
+from ruleop.kubernetes.labels import label_requirements
 from ruleop.kubernetes.names import DEFAULT_OPERATOR, LABEL, MAX_LABEL, MOST_OF_NAME
-from ruleop.kubernetes.selector_text import label_requirements
 from ruleop.language.rules.findings import Finding, Findings, ProjectErrors
 from ruleop.language.rules.keys.tables import Table, TableOf, key, table_schema
 from ruleop.language.rules.keys.value_types import (

@@ -1,12 +1,17 @@
-"""Answers requests: the routes, and the verbs of resources."""
+"""Answers requests: the routes, the verbs of resources, subresources and reviews."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
+from ruleop.kubernetes.builtin.immutable_fields import value_at
+from ruleop.kubernetes.kinds import Kind
+from ruleop.kubernetes.times import now, timestamp
+from ruleop.kubernetes.validation import invalid_value
 from ruleop.localcluster.api.bodies import (
     APPLY,
     STRATEGIC,
@@ -25,18 +30,22 @@ from ruleop.localcluster.api.bodies import (
     read_unstored,
 )
 from ruleop.localcluster.api.general import NO_PAGE, General
-from ruleop.localcluster.api.options import (
+from ruleop.localcluster.api.requests import (
     TRUE,
     DeleteOptions,
     ListOptions,
+    Route,
     WriteOptions,
     continue_token,
+    parse_route,
+    parse_selection,
     parse_timeout,
     read_token,
     version_of,
 )
 from ruleop.localcluster.api.responses import (
     PLAIN,
+    OpenWatch,
     form_asked,
     json_response,
     list_bytes,
@@ -44,27 +53,17 @@ from ruleop.localcluster.api.responses import (
     refusal,
     with_warnings,
 )
-from ruleop.localcluster.api.route import Route, parse_route
-from ruleop.localcluster.api.selectors import parse_selection
-from ruleop.localcluster.api.subresources import (
-    SCALE,
-    TOKEN_REQUEST,
-    bound,
-    read_binding,
-    review,
-    scale_configuration,
-    scale_of,
-    scaled,
-    token_request,
-)
-from ruleop.localcluster.api.watch_streams import OpenWatch
-from ruleop.localcluster.http.message import Response, ResponseStream
+from ruleop.localcluster.http import Response, ResponseStream
 from ruleop.localcluster.kinds import REVIEWS, is_builtin_group
 from ruleop.localcluster.object_store import Name, Stored, TooLargeError, TooOldError
 from ruleop.localcluster.status_errors import (
     Rejected,
     bad_request,
+    conflict,
     expired,
+    internal,
+    invalid,
+    invalid_named,
     method_not_allowed,
     not_found,
     too_large_version,
@@ -72,11 +71,13 @@ from ruleop.localcluster.status_errors import (
 )
 
 if TYPE_CHECKING:
+    from ruleop.kubernetes.kinds import Object
     from ruleop.localcluster.api.audit import Users
     from ruleop.localcluster.api.object_writer import ObjectWriter
-    from ruleop.localcluster.http.message import Request
+    from ruleop.localcluster.http import Request
     from ruleop.localcluster.kinds import Registry, ServedKind
     from ruleop.localcluster.object_store import Store
+
 
 MAX_BODY: Final = 3 * 1024 * 1024
 _OF_PROCESSES: Final = ("log", "exec", "attach", "portforward", "proxy")
@@ -123,7 +124,12 @@ class Api:
             if not is_builtin_group(route.group):
                 return NO_PAGE
             raise unknown_path()
-        if served.is_custom and served.namespaced and not route.namespace and _needs_namespace(request, route):
+        if (
+            served.is_custom
+            and served.namespaced
+            and not route.namespace
+            and (route.name or request.method in ("POST", "DELETE"))
+        ):
             return NO_PAGE
         if served.is_custom and request.method == "HEAD":
             request = replace(request, method="GET")
@@ -139,7 +145,7 @@ class Api:
             return self._object(request, route, served)
         return self._collection(request, route, served)
 
-    # -- collections ---------------------------------------------------------------------------------------------------
+    # -- collections --------------------------------------------------------------------------------------------------
 
     def _collection(self, request: Request, route: Route, served: ServedKind) -> Response | ResponseStream:
         if request.method == "GET":
@@ -217,7 +223,7 @@ class Api:
             self.writer.delete(served, each, options)
         return Response(200, list_bytes(served, found, {"resourceVersion": str(self.store.version)}, PLAIN))
 
-    # -- one object ----------------------------------------------------------------------------------------------------
+    # -- one object ---------------------------------------------------------------------------------------------------
 
     def _object(self, request: Request, route: Route, served: ServedKind) -> Response | ResponseStream:
         if request.method == "GET":
@@ -359,9 +365,153 @@ def _is_watch(request: Request) -> bool:
     return request.query.get("watch") in TRUE
 
 
-def _needs_namespace(request: Request, route: Route) -> bool:
-    return bool(route.name) or request.method in ("POST", "DELETE")
-
-
 def _write_options(request: Request, options: str, *, is_apply: bool = False) -> WriteOptions:
     return WriteOptions.of(request.query, request.headers.get("user-agent", ""), options, is_apply=is_apply)
+
+
+# -- subresources and reviews ------------------------------------------------------------------------------------------
+#
+# The scale: the replicas of an object as autoscaling/v1 Scale. Bindings: a scheduler's choice of a node for a pod.
+# Tokens of service accounts: a client that sends one acts as that account. Access reviews and reviews of tokens, which
+# are answered without being stored: every client that has the address of the server may do everything.
+
+
+SCALE: Final = Kind("autoscaling", "v1", "Scale")
+
+
+def scale_of(served: ServedKind, obj: Object) -> dict[str, Any]:
+    assert served.scale is not None
+    metadata = {
+        name: obj["metadata"][name]
+        for name in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+        if name in obj["metadata"]
+    }
+    status: dict[str, Any] = {"replicas": value_at(obj, served.scale.status_replicas) or 0}
+    if selector := _selector(served, obj):
+        status["selector"] = selector
+    replicas = value_at(obj, served.scale.replicas)
+    return {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": metadata,
+        "spec": {"replicas": replicas} if replicas else {},
+        "status": status,
+    }
+
+
+def scale_configuration(served: ServedKind, scale: Object) -> dict[str, Any]:
+    """The configuration of an object that applies what a Scale configures. Raises Rejected."""
+    assert served.scale is not None
+    if served.is_custom:  # a mistake of Kubernetes
+        raise internal("request to convert CR to an invalid group/version: autoscaling/v1")
+    kind, replicas = served.kind, (decode_unstored(scale, SCALE).get("spec") or {}).get("replicas")
+    config = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": scale["metadata"]["name"]}}
+    return config if replicas is None else _with(config, served.scale.replicas.split("."), replicas)
+
+
+def scaled(served: ServedKind, obj: Object, scale: Object) -> dict[str, Any]:
+    """The object with the replicas of a Scale, which is decoded."""
+    assert served.scale is not None
+    replicas = (scale.get("spec") or {}).get("replicas", 0)
+    if replicas < 0:
+        name = obj["metadata"]["name"]
+        if served.is_custom:
+            error = invalid_value(".spec.replicas", replicas, "should be a non-negative integer")
+            raise invalid(served.kind, name, [error])
+        error = invalid_value("spec.replicas", replicas, "must be greater than or equal to 0")
+        raise invalid_named("autoscaling", "Scale", name, [error])
+    found = _with(obj, served.scale.replicas.split("."), replicas)
+    version = (scale.get("metadata") or {}).get("resourceVersion")
+    if version:
+        found = {**found, "metadata": {**found["metadata"], "resourceVersion": version}}
+    return found
+
+
+def _with(obj: Any, names: list[str], value: Any) -> dict[str, Any]:
+    first, *rest = names
+    inner = obj if isinstance(obj, dict) else {}
+    return {**inner, first: _with(inner.get(first), rest, value) if rest else value}
+
+
+def _selector(served: ServedKind, obj: Object) -> str:
+    assert served.scale is not None
+    labels = value_at(obj, served.scale.selector)
+    if served.is_custom:
+        return labels if isinstance(labels, str) else ""
+    return ",".join(f"{key}={value}" for key, value in sorted(labels.items())) if isinstance(labels, dict) else ""
+
+
+_BINDING: Final = Kind("", "v1", "Binding")
+
+
+def read_binding(request: Request, route: Route, served: ServedKind, warnings: list[str]) -> dict[str, Any]:
+    """The Binding in the body of a request. Raises Rejected."""
+    binding = read_unstored(request, _BINDING, warnings)
+    check_namespace(binding, route.namespace, served)
+    if (binding.get("metadata") or {}).get("name") != route.name:
+        raise bad_request("name in URL does not match name in Binding object")
+    if not (binding.get("target") or {}).get("name"):
+        raise internal("target.name: Required value")
+    return binding
+
+
+def bound(pod: Object, binding: Object) -> dict[str, Any]:
+    """The pod on the node that a Binding names. Raises Rejected if it has one."""
+    if node := pod["spec"].get("nodeName"):
+        name = pod["metadata"]["name"]
+        raise conflict("", "pods/binding", name, f'pod {name} is already assigned to node "{node}"')
+    metadata, given = dict(pod["metadata"]), binding["metadata"]
+    for field in ("labels", "annotations"):
+        if given.get(field):
+            metadata[field] = {**(metadata.get(field) or {}), **given[field]}
+    return {**pod, "metadata": metadata, "spec": {**pod["spec"], "nodeName": binding["target"]["name"]}}
+
+
+_LONGEST: Final = 1 << 32  # seconds
+TOKEN_REQUEST: Final = Kind("authentication.k8s.io", "v1", "TokenRequest")
+
+
+def token_request(asked: Object, account: Object, token: str) -> dict[str, Any]:
+    """The response to a TokenRequest, which is decoded. The token does not expire before the cluster ends."""
+    metadata = {each: account["metadata"][each] for each in ("name", "namespace")}
+    spec = dict(asked.get("spec") or {})
+    spec["audiences"] = spec.get("audiences") or ["https://kubernetes.default.svc"]
+    spec["expirationSeconds"] = min(spec.get("expirationSeconds") or 3600, _LONGEST)
+    return {
+        "kind": TOKEN_REQUEST.kind,
+        "apiVersion": TOKEN_REQUEST.api_version,
+        "metadata": {**metadata, "creationTimestamp": now()},
+        "spec": {"boundObjectRef": None, **spec},
+        "status": {"token": token, "expirationTimestamp": timestamp(time.time() + spec["expirationSeconds"])},
+    }
+
+
+_EVERYTHING: Final = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
+
+
+def review(kind: Kind, asked: Object, user: str, users: Users) -> dict[str, Any]:
+    """The response to a review, which is decoded."""
+    spec, status = asked.get("spec") or {}, dict[str, Any]()
+    match kind.kind:
+        case "SelfSubjectReview":
+            status = {"userInfo": _user_info(user)}
+        case "TokenReview" if (owner := users.name_of(spec.get("token", ""))) is not None:
+            status = {"authenticated": True, "user": _user_info(owner)}
+        case "TokenReview":
+            status = {"user": {}, "error": "invalid bearer token"}
+        case "SelfSubjectRulesReview":
+            anywhere = {"verbs": ["*"], "nonResourceURLs": ["*"]}
+            status = {"resourceRules": [_EVERYTHING], "nonResourceRules": [anywhere], "incomplete": False}
+        case _:
+            status = {"allowed": True, "reason": "a local cluster allows everything"}
+    found = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": {}, "spec": spec, "status": status}
+    return found if spec else {name: value for name, value in found.items() if name != "spec"}
+
+
+def _user_info(user: str) -> dict[str, Any]:
+    groups = ["system:masters", "system:authenticated"]
+    account = user.removeprefix("system:serviceaccount:")
+    if account != user:
+        namespace = account.partition(":")[0]
+        groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
+    return {"username": user, "groups": groups}

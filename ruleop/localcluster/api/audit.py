@@ -14,11 +14,11 @@ from urllib.parse import quote, urlencode
 
 import orjson
 
-from ruleop.localcluster.api.route import Route, parse_route, verb_of
-from ruleop.localcluster.http.message import Response, ResponseStream
+from ruleop.localcluster.api.requests import Route, parse_route, verb_of
+from ruleop.localcluster.http import Response, ResponseStream
 
 if TYPE_CHECKING:
-    from ruleop.localcluster.http.message import AnyResponse, Request
+    from ruleop.localcluster.http import AnyResponse, Request
 
 LOCAL_ADMIN: Final = "local-admin"
 

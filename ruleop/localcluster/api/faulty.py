@@ -13,10 +13,9 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.errors import RuleopError
-from ruleop.localcluster.api.options import parse_timeout
+from ruleop.localcluster.api.requests import parse_route, parse_timeout, verb_of
 from ruleop.localcluster.api.responses import refusal
-from ruleop.localcluster.api.route import parse_route, verb_of
-from ruleop.localcluster.http.message import Disconnect, LaterResponse, ResponseStream
+from ruleop.localcluster.http import Disconnect, LaterResponse, ResponseStream
 from ruleop.localcluster.status_errors import Rejected
 from ruleop.nearest import did_you_mean
 
@@ -24,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ruleop.localcluster.api.api import Api
-    from ruleop.localcluster.api.route import Route
-    from ruleop.localcluster.http.message import AnyResponse, Request, ResponseSink
+    from ruleop.localcluster.api.requests import Route
+    from ruleop.localcluster.http import AnyResponse, Request, ResponseSink
 
 
 class Effect(Enum):

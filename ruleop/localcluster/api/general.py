@@ -17,8 +17,9 @@ from ruleop.kubernetes.builtin.builtin_types import ServedResource, served_resou
 from ruleop.kubernetes.builtin.table import ResourceInfo, builtin_release
 from ruleop.kubernetes.crd import parse_crd
 from ruleop.kubernetes.openapi import crd_types, openapi_document, openapi_v2
-from ruleop.localcluster.http.message import JSON_TYPE, NO_HEADERS, Response
-from ruleop.localcluster.kinds import CRDS, is_builtin_group
+from ruleop.localcluster.http import JSON_TYPE, NO_HEADERS, Response
+from ruleop.localcluster.kinds import is_builtin_group
+from ruleop.localcluster.object_store import CRDS
 from ruleop.localcluster.status_errors import method_not_allowed, unknown_path
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.builtin.builtin_types import Subresource
     from ruleop.kubernetes.kinds import Kind
     from ruleop.kubernetes.schema import Schema
-    from ruleop.localcluster.http.message import Request
+    from ruleop.localcluster.http import Request
     from ruleop.localcluster.kinds import Registry, ServedKind
     from ruleop.localcluster.object_store import Store
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.builtin.completion import complete
+from ruleop.kubernetes.builtin.immutable_fields import value_at
 from ruleop.kubernetes.crd import default, prune, unknown_fields
+from ruleop.kubernetes.labels import key_problems
 from ruleop.kubernetes.merge import with_integers
 from ruleop.kubernetes.names import LABEL_KINDS
 from ruleop.kubernetes.validation import (
@@ -18,7 +20,6 @@ from ruleop.kubernetes.validation import (
     forbidden_value,
     invalid_value,
     invalid_values,
-    key_problems,
     label_problems,
     path_segment_problems,
     required,
@@ -27,7 +28,6 @@ from ruleop.kubernetes.validation import (
     validate_labels,
     validate_rules,
 )
-from ruleop.localcluster.api.subresources import validate_scale
 from ruleop.localcluster.objects import (
     DecodingError,
     decode,
@@ -43,9 +43,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ruleop.kubernetes.kinds import Kind, Object
-    from ruleop.localcluster.api.options import WriteOptions
+    from ruleop.localcluster.api.requests import WriteOptions
     from ruleop.localcluster.kinds import ServedKind
 
+_MOST_REPLICAS: Final = (1 << 31) - 1
 _OWNER: Final = {"apiVersion": "", "kind": "", "name": "", "uid": ""}  # fields that Go writes even if they are empty
 
 
@@ -82,8 +83,21 @@ def checked(served: ServedKind, obj: dict[str, Any], old: Object | None) -> tupl
     if not served.is_custom:
         return obj, []
     found = default(obj, served.schema)
-    errors = [*validate_custom_resource(found, served.schema, old), *validate_scale(served, found)]
+    errors = [*validate_custom_resource(found, served.schema, old), *_validate_scale(served, found)]
     return found, [*errors, *validate_rules(found, served.schema, old, errors)]
+
+
+def _validate_scale(served: ServedKind, obj: Object) -> list[FieldError]:
+    """The reasons that the replicas of a custom resource, or those in its status, cannot be shown in its scale."""
+    if served.scale is None:
+        return []
+    errors = []
+    for path in (served.scale.replicas, served.scale.status_replicas):
+        replicas = value_at(obj, path)
+        if replicas is not None and (type(replicas) is not int or not 0 <= replicas <= _MOST_REPLICAS):
+            problem = f"should be an integer from 0 to {_MOST_REPLICAS}"
+            errors.append(invalid_value(f".{path}", replicas, problem))
+    return errors
 
 
 def with_defaults(served: ServedKind, obj: dict[str, Any], old: Object | None = None) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """Creates, updates and deletes objects as the API server does: metadata, generation, defaults, status, finalizers.
 
-Requests and controllers write through it. Nothing is asked of who writes: everybody may do everything.
-"""
+Requests and controllers write through it. Nothing is asked of who writes: everybody may do everything."""
 
 from __future__ import annotations
 
@@ -13,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.kubernetes.builtin.completion import as_stored
 from ruleop.kubernetes.kinds import SERVER_METADATA
 from ruleop.kubernetes.schema import EMPTY
-from ruleop.kubernetes.validation import FieldError
+from ruleop.kubernetes.times import as_duration, timestamp
+from ruleop.kubernetes.validation import FieldError, immutable_value, invalid_value
 from ruleop.localcluster.api.bodies import check_name, check_namespace
 from ruleop.localcluster.api.object_checks import (
     checked,
@@ -22,15 +22,8 @@ from ruleop.localcluster.api.object_checks import (
     validate_metadata_update,
     validate_new_metadata,
 )
-from ruleop.localcluster.api.object_deletion import (
-    check_identity,
-    check_preconditions,
-    is_finished,
-    marked_as_deleted,
-)
-from ruleop.localcluster.api.options import DeleteOptions, WriteOptions
-from ruleop.localcluster.kinds import NAMESPACES
-from ruleop.localcluster.object_store import Name, Stored, stored, unstored
+from ruleop.localcluster.api.requests import DeleteOptions, WriteOptions
+from ruleop.localcluster.object_store import CRDS, NAMESPACES, Name, Stored, stored, unstored
 from ruleop.localcluster.objects import (
     NotTypedError,
     Tracking,
@@ -43,8 +36,17 @@ from ruleop.localcluster.objects import (
     with_entries,
     zero_of,
 )
-from ruleop.localcluster.status_errors import already_exists, conflict, forbidden, internal, invalid, not_found
-from ruleop.localcluster.timestamps import timestamp
+from ruleop.localcluster.status_errors import (
+    MODIFIED,
+    Rejected,
+    already_exists,
+    conflict,
+    forbidden,
+    internal,
+    invalid,
+    invalid_named,
+    not_found,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import Kind, Object
     from ruleop.localcluster.kinds import ServedKind
     from ruleop.localcluster.object_store import Store
+
 
 CONTROLLERS: Final = WriteOptions(manager="kube-controller-manager", field_validation="Ignore", is_stored=True)
 SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
@@ -79,7 +82,7 @@ class ObjectWriter:
         self.warnings: list[str] = []  # of the current request
         self._trackings: dict[tuple[Kind, str, int], Tracking] = {}
 
-    # -- create --------------------------------------------------------------------------------------------------------
+    # -- create -------------------------------------------------------------------------------------------------------
 
     def create(self, served: ServedKind, namespace: str, obj: Object, options: WriteOptions = CONTROLLERS) -> Stored:
         """Stores a new object."""
@@ -168,7 +171,7 @@ class ObjectWriter:
             )
             raise forbidden(served.kind.group, served.plural, name, message, [error])
 
-    # -- update --------------------------------------------------------------------------------------------------------
+    # -- update -------------------------------------------------------------------------------------------------------
 
     def update(
         self, served: ServedKind, old: Stored, obj: Object, subresource: str = "", options: WriteOptions = CONTROLLERS
@@ -297,7 +300,7 @@ class ObjectWriter:
         generation = old["metadata"].get("generation", 0) + 1
         return {**new, "metadata": {**new["metadata"], "generation": generation}}
 
-    # -- server-side apply ---------------------------------------------------------------------------------------------
+    # -- server-side apply --------------------------------------------------------------------------------------------
 
     def apply(
         self, served: ServedKind, name: Name, config: dict[str, Any], subresource: str, options: WriteOptions
@@ -353,7 +356,7 @@ class ObjectWriter:
         check_namespace(body, name.namespace, served)
         return self._created(served, name.namespace, body, options, managed=entries)
 
-    # -- delete --------------------------------------------------------------------------------------------------------
+    # -- delete -------------------------------------------------------------------------------------------------------
 
     def delete(self, served: ServedKind, old: Stored, options: DeleteOptions | None = None) -> tuple[Stored, bool]:
         """Deletes an object, or marks it as being deleted. Returns its last version, and whether it is gone."""
@@ -370,7 +373,7 @@ class ObjectWriter:
             return stored(new, old.version), False
         return self._put(served, new), False
 
-    # -- both ----------------------------------------------------------------------------------------------------------
+    # -- both ---------------------------------------------------------------------------------------------------------
 
     def _now(self) -> str:
         return timestamp(self.clock())
@@ -432,3 +435,142 @@ def _kept_metadata(before: Object, given: dict[str, Any]) -> dict[str, Any]:
 
 def _without(obj: Object, names: set[str]) -> dict[str, Any]:
     return {name: value for name, value in obj.items() if name not in names}
+
+
+# -- deletion --------------------------------------------------------------------------------------------------------
+#
+# An object is removed, or waits for finalizers, its grace period or its contents. A write, too, may have conditions on
+# the stored version of an object: its resourceVersion, uid and times of deletion.
+
+
+_IMMORTAL: Final = ("default", "kube-system", "kube-public")
+
+
+def check_identity(served: ServedKind, old: Stored, given: dict[str, Any], options: WriteOptions) -> None:
+    group, plural, name = served.kind.group, served.plural, old.name.name
+    version = given.get("resourceVersion") or "0"
+    if not version.isdecimal():
+        raise internal(f'strconv.ParseUint: parsing "{version}": invalid syntax')
+    if int(version) == 0 and (served.is_custom or not served.strategy.unconditional_update):
+        error = invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
+        raise invalid_named(group, plural, name, [error])
+    uid, outdated = given.get("uid"), int(version) not in (0, old.version)
+    if options.is_patch and outdated:  # of a patch, the version is compared first
+        raise conflict(group, plural, name, MODIFIED)
+    for field in ("deletionTimestamp", "deletionGracePeriodSeconds"):
+        if given.get(field) is not None and given[field] != old.obj["metadata"].get(field):
+            raise _immutable(served, name, field, given[field])
+    if uid and uid != old.uid:
+        if options.is_patch:
+            raise _immutable(served, name, "uid", uid)
+        message = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old.uid}"
+        raise conflict(group, plural, name, message)
+    if outdated:
+        raise conflict(group, plural, name, MODIFIED)
+
+
+def check_preconditions(served: ServedKind, old: Stored, options: DeleteOptions) -> None:
+    group, kind, name = served.kind.group, served.kind.kind, old.name.name
+    if options.uid and options.uid != old.uid:
+        raise conflict(
+            group,
+            kind,
+            name,
+            f"the UID in the precondition ({options.uid}) does not match the UID in record ({old.uid}). "
+            "The object might have been deleted and then recreated",
+        )
+    if options.resource_version and options.resource_version != str(old.version):
+        raise conflict(
+            group,
+            kind,
+            name,
+            f"the ResourceVersion in the precondition ({options.resource_version}) does not match the "
+            f"ResourceVersion in record ({old.version}). The object might have been modified",
+        )
+    if served.resource == NAMESPACES and name in _IMMORTAL:
+        raise forbidden(group, served.plural, name, "this namespace may not be deleted")
+
+
+def _immutable(served: ServedKind, name: str, field: str, value: Any) -> Rejected:
+    """The server checks this twice."""
+    error = immutable_value(f"metadata.{field}", value)
+    return invalid(served.kind, name, [error, error])
+
+
+ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
+
+
+def marked_as_deleted(served: ServedKind, old: Object, options: DeleteOptions, now: float) -> dict[str, Any] | None:
+    """The object with what its deletion leaves to be done; None if nothing keeps it. `now`: in seconds."""
+    metadata = dict(old["metadata"])
+    finalizers = [each for each in metadata.get("finalizers") or [] if each not in _dropped_by(options.propagation)]
+    finalizers += [each for each in served.strategy.finalizers if each not in finalizers]
+    extra = {"Orphan": ORPHAN, "Foreground": FOREGROUND}.get(options.propagation)
+    if extra and extra not in finalizers:
+        finalizers.append(extra)
+    grace = _grace(served, old, options)
+    waits = bool(finalizers) or grace > 0 or (served.resource == NAMESPACES and _holds(old))
+    if not waits:
+        return None
+    metadata.pop("finalizers", None)
+    if finalizers:
+        metadata["finalizers"] = finalizers
+    _set_times(served, metadata, grace, now)
+    new: dict[str, Any] = {**old, "metadata": metadata}
+    if served.resource == NAMESPACES:
+        new["status"] = {**(new.get("status") or {}), "phase": "Terminating"}
+    elif served.resource == CRDS:
+        new["status"] = _terminating(new.get("status") or {}, now)
+    return new
+
+
+def _set_times(served: ServedKind, metadata: dict[str, Any], grace: int, now: float) -> None:
+    if not metadata.get("deletionTimestamp"):
+        metadata["deletionTimestamp"] = timestamp(now + as_duration(grace))
+        if served.resource not in (NAMESPACES, CRDS):
+            metadata["deletionGracePeriodSeconds"] = grace
+            if "generation" in metadata:
+                metadata["generation"] += 1
+    elif grace < metadata.get("deletionGracePeriodSeconds", grace):
+        metadata["deletionGracePeriodSeconds"] = grace
+
+
+def _grace(served: ServedKind, obj: Object, options: DeleteOptions) -> int:
+    if served.strategy.grace is None:
+        return 0
+    grace = options.grace if options.grace is not None else served.strategy.grace(obj)
+    return 1 if grace < 0 else grace
+
+
+def _terminating(status: Object, now: float) -> dict[str, Any]:
+    """The status of a CRD that is being deleted."""
+    conditions = [each for each in status.get("conditions") or [] if each["type"] != "Terminating"]
+    if len(conditions) < len(status.get("conditions") or []):
+        return dict(status)
+    message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
+    condition = {
+        "type": "Terminating",
+        "status": "True",
+        "reason": "InstanceDeletionPending",
+        "message": message,
+        "lastTransitionTime": timestamp(now),
+    }
+    return {**status, "conditions": [*conditions, condition]}
+
+
+def _dropped_by(propagation: str) -> tuple[str, ...]:
+    return {"Orphan": (FOREGROUND,), "Foreground": (ORPHAN,), "Background": (ORPHAN, FOREGROUND)}.get(propagation, ())
+
+
+def _holds(namespace: Object) -> bool:
+    return bool((namespace.get("spec") or {}).get("finalizers"))
+
+
+def is_finished(obj: Object) -> bool:
+    """Whether nothing keeps an object that is being deleted."""
+    metadata = obj["metadata"]
+    if not metadata.get("deletionTimestamp") or metadata.get("finalizers"):
+        return False
+    if obj["kind"] == "Namespace" and obj["apiVersion"] == "v1":
+        return not _holds(obj)
+    return not metadata.get("deletionGracePeriodSeconds")

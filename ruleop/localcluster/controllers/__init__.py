@@ -1,39 +1,41 @@
 """The controllers that make objects live: workloads, volumes, services, garbage collection, namespaces."""
 
 from ruleop.localcluster.controllers.deployment import Deployments
-from ruleop.localcluster.controllers.disruption import DisruptionBudgets
-from ruleop.localcluster.controllers.garbage_collector import GarbageCollector
-from ruleop.localcluster.controllers.job import CronJobs, Jobs
+from ruleop.localcluster.controllers.garbage_collector import Definitions, GarbageCollector, Namespaces
 from ruleop.localcluster.controllers.machinery import Machinery, is_being_deleted
-from ruleop.localcluster.controllers.namespaces import Definitions, Namespaces
-from ruleop.localcluster.controllers.pod_owners import DaemonSets, ReplicaSets, StatefulSets
-from ruleop.localcluster.controllers.pods import Nodes, Pods, claim_names, node
+from ruleop.localcluster.controllers.pod_owners import CronJobs, DaemonSets, Jobs, ReplicaSets, StatefulSets
+from ruleop.localcluster.controllers.pods import DisruptionBudgets, Nodes, Pods, claim_names, node
 from ruleop.localcluster.controllers.services import Ingresses, Services
 from ruleop.localcluster.controllers.volumes import ClaimProtection, VolumeProtection, Volumes, storage_class
+
+CONTROLLERS = (
+    Namespaces,
+    Definitions,
+    GarbageCollector,
+    Nodes,
+    Volumes,
+    VolumeProtection,
+    Pods,
+    ReplicaSets,
+    Deployments,
+    StatefulSets,
+    DaemonSets,
+    Jobs,
+    CronJobs,
+    Services,
+    Ingresses,
+    DisruptionBudgets,
+)
+"""An event queues them in this order."""
 
 ENDINGS = (Namespaces, Definitions, GarbageCollector, ClaimProtection, VolumeProtection)
 """The controllers that delete: for a test that says itself what the others do."""
 
 __all__ = [
+    "CONTROLLERS",
     "ENDINGS",
-    "ClaimProtection",
-    "CronJobs",
-    "DaemonSets",
-    "Definitions",
-    "Deployments",
-    "DisruptionBudgets",
     "GarbageCollector",
-    "Ingresses",
-    "Jobs",
     "Machinery",
-    "Namespaces",
-    "Nodes",
-    "Pods",
-    "ReplicaSets",
-    "Services",
-    "StatefulSets",
-    "VolumeProtection",
-    "Volumes",
     "claim_names",
     "is_being_deleted",
     "node",

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.kinds import LAST_APPLIED
+from ruleop.kubernetes.times import now
 from ruleop.localcluster.api.object_writer import CONTROLLERS
 from ruleop.localcluster.controllers.machinery import (
     OwningController,
@@ -16,8 +17,7 @@ from ruleop.localcluster.controllers.machinery import (
     with_condition,
 )
 from ruleop.localcluster.controllers.pod_owners import FAILURE
-from ruleop.localcluster.kinds import DEPLOYMENTS, REPLICA_SETS
-from ruleop.localcluster.timestamps import now
+from ruleop.localcluster.object_store import DEPLOYMENTS, REPLICA_SETS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +52,7 @@ class Deployments(OwningController):
         self._clean_up(found, others)
         self._report(found, current.name)
 
-    # -- ReplicaSets ---------------------------------------------------------------------------------------------------
+    # -- ReplicaSets --------------------------------------------------------------------------------------------------
 
     def _current(self, deployment: Stored, sets: Sequence[Stored]) -> Stored | None:
         """The ReplicaSet of the current template, with the newest revision."""
@@ -157,7 +157,7 @@ class Deployments(OwningController):
             if (found := self.machinery.store.get(REPLICA_SETS, each.name)) is not None:
                 self.machinery.delete(REPLICA_SETS, found)
 
-    # -- the status ----------------------------------------------------------------------------------------------------
+    # -- the status ---------------------------------------------------------------------------------------------------
 
     def _report(self, deployment: Stored, current_name: Name | None) -> None:
         sets = self.machinery.owned(REPLICA_SETS, deployment.obj)

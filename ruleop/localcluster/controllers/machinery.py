@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
+from ruleop.kubernetes.times import now
 from ruleop.localcluster.api.object_writer import CONTROLLERS, SUFFIX_LETTERS
-from ruleop.localcluster.kinds import EVENTS, NAMESPACES
-from ruleop.localcluster.object_store import Name, Resource, Stored, StoreEvent
+from ruleop.localcluster.object_store import EVENTS, NAMESPACES, Name, Resource, Stored, StoreEvent
 from ruleop.localcluster.status_errors import Rejected
-from ruleop.localcluster.timestamps import now
 
 if TYPE_CHECKING:
     import asyncio
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
     from ruleop.kubernetes.kinds import Object
     from ruleop.localcluster.api.object_writer import ObjectWriter
-    from ruleop.localcluster.api.options import DeleteOptions
+    from ruleop.localcluster.api.requests import DeleteOptions
     from ruleop.localcluster.kinds import Registry, ServedKind
     from ruleop.localcluster.object_store import Store
 
@@ -37,8 +36,9 @@ def is_over(pod: Object) -> bool:
     return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
 
-def is_ready(pod: Object) -> bool:
-    conditions = (pod.get("status") or {}).get("conditions") or []
+def is_ready(obj: Object) -> bool:
+    """Whether a pod or a node is ready."""
+    conditions = (obj.get("status") or {}).get("conditions") or []
     return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
 
@@ -92,7 +92,7 @@ class Machinery:
         self._loop: asyncio.AbstractEventLoop | None = None
         store.listen_to_all(self._event)
 
-    # -- the queue -----------------------------------------------------------------------------------------------------
+    # -- the queue ----------------------------------------------------------------------------------------------------
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -188,7 +188,7 @@ class Machinery:
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         self._after(min(LAST_DELAY, FIRST_DELAY * 2.0 ** (failures - 1)), key)
 
-    # -- objects -------------------------------------------------------------------------------------------------------
+    # -- objects ------------------------------------------------------------------------------------------------------
 
     def get(self, resource: Resource, namespace: str, name: str) -> Stored | None:
         return self.store.get(resource, Name(namespace, name))

@@ -1,10 +1,14 @@
-"""ReplicaSets make as many pods as they want, StatefulSets numbered pods with volumes of their own, one after another,
-and DaemonSets one pod on the node."""
+"""The controllers that own pods: ReplicaSets make as many as they want, StatefulSets numbered ones with volumes of
+their own, one after another, DaemonSets one on the node, and Jobs and CronJobs those that complete."""
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, Final
 
+from ruleop.kubernetes.cron import next_time
+from ruleop.kubernetes.labels import labels_of
+from ruleop.kubernetes.times import now, seconds_of, timestamp
 from ruleop.localcluster.controllers.machinery import (
     BATCH,
     OwningController,
@@ -16,18 +20,19 @@ from ruleop.localcluster.controllers.machinery import (
     with_condition,
 )
 from ruleop.localcluster.controllers.pods import matches_node
-from ruleop.localcluster.kinds import (
+from ruleop.localcluster.object_store import (
     CLAIMS,
+    CRON_JOBS,
     DAEMON_SETS,
+    JOBS,
     PODS,
     REPLICA_SETS,
     REVISIONS,
     SERVICE_ACCOUNTS,
     STATEFUL_SETS,
+    Name,
 )
-from ruleop.localcluster.object_store import Name
 from ruleop.localcluster.status_errors import Rejected
-from ruleop.localcluster.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -275,7 +280,7 @@ def record_revision(machinery: Machinery, owner: Stored) -> str:
     known = machinery.owned(REVISIONS, owner.obj)
     newest = max((each.obj["revision"] for each in known), default=0)
     if found is None:
-        labels = {**_labels(owner.obj), REVISION: digest}
+        labels = {**labels_of(owner.obj["spec"]["template"]), REVISION: digest}
         revision = {
             "kind": "ControllerRevision",
             "apiVersion": "apps/v1",
@@ -292,10 +297,6 @@ def record_revision(machinery: Machinery, owner: Stored) -> str:
     elif found.obj["revision"] < newest:
         machinery.update(REVISIONS, found, {**found.obj, "revision": newest + 1})
     return name if owner.obj["kind"] == "StatefulSet" else digest
-
-
-def _labels(obj: Object) -> dict[str, str]:
-    return dict((obj["spec"]["template"].get("metadata") or {}).get("labels") or {})
 
 
 _OF_DAEMON_SETS: Final = "daemonset-controller"
@@ -358,3 +359,170 @@ class DaemonSets(OwningController):
             if outdated or not desired:
                 self.machinery.delete(PODS, each)
                 self.machinery.record(found.obj, "SuccessfulDelete", f"Deleted pod: {each.name.name}", _OF_DAEMON_SETS)
+
+
+# -- Jobs and CronJobs -----------------------------------------------------------------------------------------------
+
+
+NOW: Final = "local.ruleop.dev/run-now"
+
+
+class Jobs(OwningController):
+    resource, kind, dependents = JOBS, "Job", PODS
+
+    def reconcile(self, found: Stored) -> None:
+        if is_being_deleted(found.obj):
+            return
+        old = found.obj.get("status") or {}
+        if any(_has_condition(found.obj, each) for each in ("Complete", "Failed")):
+            self._expire(found)
+            return
+        spec = found.obj["spec"]
+        pods = self.machinery.owned(PODS, found.obj)
+        succeeded = [each for each in pods if _phase(each.obj) == "Succeeded"]
+        failed = [each for each in pods if _phase(each.obj) == "Failed"]
+        active = [each for each in pods if not is_over(each.obj) and not is_being_deleted(each.obj)]
+        desired, refused = spec.get("completions") or 1, None
+        status: dict[str, Any] = {**old, "startTime": old.get("startTime") or now()}
+        restarts = [
+            each
+            for each in active
+            if any(one["restartCount"] for one in (each.obj.get("status") or {}).get("containerStatuses") or [])
+        ]
+        if len(succeeded) >= desired:
+            status = _finished(status, "Complete", "CompletionsReached", "Reached expected number of succeeded pods")
+            self.machinery.record(found.obj, "Completed", "Job completed", "job-controller")
+        elif len(failed) + len(restarts) > spec.get("backoffLimit", 6):
+            message = "Job has reached the specified backoff limit"
+            status = _finished(status, "Failed", "BackoffLimitExceeded", message)
+            self.machinery.record(found.obj, "BackoffLimitExceeded", message, "job-controller", type_="Warning")
+            for each in active:
+                self.machinery.delete(PODS, each)
+            active = []
+        elif not spec.get("suspend"):
+            missing = min(spec.get("parallelism", 1), desired - len(succeeded)) - len(active)
+            try:
+                for _ in range(min(BATCH, missing)):
+                    pod = pod_of(found.obj, spec["template"])
+                    active.append(create_pod(self.machinery, found, pod, "job-controller"))
+            except Rejected as error:
+                refused = error
+        counts = {
+            "active": len(active),
+            "ready": sum(is_ready(each.obj) for each in active),
+            "succeeded": len(succeeded),
+            "failed": len(failed),
+        }
+        for key, value in counts.items():
+            status.pop(key, None)
+            if value or key == "ready":
+                status[key] = value
+        status["terminating"] = sum(is_being_deleted(each.obj) and not is_over(each.obj) for each in pods)
+        status["uncountedTerminatedPods"] = {}
+        self.machinery.update_status(JOBS, found, status)
+        if refused is not None:
+            raise refused
+
+    def _expire(self, found: Stored) -> None:
+        seconds = found.obj["spec"].get("ttlSecondsAfterFinished")
+        if seconds is None:
+            return
+        ended = max(seconds_of(each["lastTransitionTime"]) for each in found.obj["status"]["conditions"])
+        left = ended + seconds - time.time()
+        if left > 0:
+            self.machinery.after(left, self, found.name)
+        else:
+            self.machinery.delete(JOBS, found)
+
+
+class CronJobs(OwningController):
+    resource, kind, dependents = CRON_JOBS, "CronJob", JOBS
+
+    def reconcile(self, found: Stored) -> None:
+        if is_being_deleted(found.obj):
+            return
+        spec, status = found.obj["spec"], dict(found.obj.get("status") or {})
+        jobs = self.machinery.owned(JOBS, found.obj)
+        zone = spec.get("timeZone") or "UTC"
+        last = status.get("lastScheduleTime") or found.obj["metadata"]["creationTimestamp"]
+        at_once = NOW in (found.obj["metadata"].get("annotations") or {}) and not jobs
+        due = next_time(spec["schedule"], seconds_of(last), zone)
+        if due is None and not spec.get("suspend"):
+            problem = "time difference between two schedules is less than 1 second"
+            message = f"invalid schedule: {spec['schedule']} : {problem}"
+            self.machinery.record(found.obj, "InvalidSchedule", message, "cronjob-controller", type_="Warning")
+        if not spec.get("suspend") and (at_once or (due is not None and due <= time.time())):
+            when = time.time() if at_once else due or 0.0
+            self._start(found, when)
+            status["lastScheduleTime"] = timestamp(when)
+            due = next_time(spec["schedule"], time.time(), zone)
+        jobs = self.machinery.owned(JOBS, found.obj)
+        active = [each for each in jobs if not any(_has_condition(each.obj, type_) for type_ in ("Complete", "Failed"))]
+        status["active"] = [
+            {
+                "kind": "Job",
+                "namespace": found.name.namespace,
+                "name": each.name.name,
+                "uid": each.uid,
+                "apiVersion": "batch/v1",
+            }
+            for each in active
+        ]
+        if not active:
+            del status["active"]
+        completed = [(each.obj.get("status") or {}).get("completionTime") for each in jobs]
+        if latest := max((each for each in completed if each), default=None):
+            status["lastSuccessfulTime"] = latest
+        self._clean_up(spec, jobs)
+        self.machinery.update_status(CRON_JOBS, found, status)
+        if due is not None:
+            self.machinery.after(due - time.time(), self, found.name)
+
+    def _start(self, found: Stored, when: float) -> None:
+        template = found.obj["spec"]["jobTemplate"]
+        metadata = dict(template.get("metadata") or {})
+        metadata.pop("creationTimestamp", None)
+        metadata |= {
+            "name": f"{found.name.name}-{int(when) // 60}",
+            "ownerReferences": [reference_to(found.obj)],
+        }
+        job = {"kind": "Job", "apiVersion": "batch/v1", "metadata": metadata, "spec": template["spec"]}
+        if self.machinery.get(JOBS, found.name.namespace, metadata["name"]) is None:
+            made = self.machinery.create(JOBS, found.name.namespace, job)
+            self.machinery.record(found.obj, "SuccessfulCreate", f"Created job {made.name.name}", "cronjob-controller")
+
+    def _clean_up(self, spec: Object, jobs: list[Stored]) -> None:
+        for type_, limit in (
+            ("Complete", spec.get("successfulJobsHistoryLimit", 3)),
+            ("Failed", spec.get("failedJobsHistoryLimit", 1)),
+        ):
+            over = [each for each in jobs if _has_condition(each.obj, type_)]
+            for each in sorted(over, key=lambda each: each.obj["metadata"]["creationTimestamp"])[
+                : max(0, len(over) - limit)
+            ]:
+                self.machinery.delete(JOBS, each)
+
+
+def _finished(status: dict[str, Any], type_: str, reason: str, message: str) -> dict[str, Any]:
+    conditions = [
+        {
+            "type": each,
+            "status": "True",
+            "reason": reason,
+            "message": message,
+            "lastProbeTime": now(),
+            "lastTransitionTime": now(),
+        }
+        for each in ({"Complete": "SuccessCriteriaMet", "Failed": "FailureTarget"}[type_], type_)
+    ]
+    done = {"completionTime": now()} if type_ == "Complete" else {}
+    return {**status, **done, "conditions": conditions}
+
+
+def _phase(pod: Object) -> str:
+    found: str = (pod.get("status") or {}).get("phase", "")
+    return found
+
+
+def _has_condition(job: Object, type_: str) -> bool:
+    return any(each["type"] == type_ for each in (job.get("status") or {}).get("conditions") or [])

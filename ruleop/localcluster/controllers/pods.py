@@ -16,19 +16,25 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.builtin.table import builtin_release
-from ruleop.kubernetes.labels import Requirement, meets
-from ruleop.localcluster.api.options import DeleteOptions
-from ruleop.localcluster.controllers.machinery import LocalController, is_being_deleted, is_over, with_condition
-from ruleop.localcluster.kinds import CLAIMS, CONFIG_MAPS, NODES, PODS, SECRETS
-from ruleop.localcluster.object_store import Name
-from ruleop.localcluster.timestamps import now, seconds_of
+from ruleop.kubernetes.labels import meets, requirements_of
+from ruleop.kubernetes.times import now, seconds_of
+from ruleop.localcluster.api.requests import DeleteOptions
+from ruleop.localcluster.controllers.machinery import (
+    LocalController,
+    is_being_deleted,
+    is_over,
+    is_ready,
+    share,
+    with_condition,
+)
+from ruleop.localcluster.object_store import BUDGETS, CLAIMS, CONFIG_MAPS, NODES, PODS, SECRETS, Name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from ruleop.kubernetes.kinds import Object
     from ruleop.localcluster.controllers.machinery import Machinery
-    from ruleop.localcluster.object_store import Stored
+    from ruleop.localcluster.object_store import Resource, Stored, StoreEvent
 
 
 NOT_READY: Final = "node.kubernetes.io/not-ready"
@@ -41,7 +47,7 @@ class Nodes(LocalController):
     def reconcile(self, found: Stored) -> None:
         spec = found.obj["spec"]
         given = spec.get("taints") or []
-        needed = {NOT_READY: not _is_ready(found.obj), UNSCHEDULABLE: bool(spec.get("unschedulable"))}
+        needed = {NOT_READY: not is_ready(found.obj), UNSCHEDULABLE: bool(spec.get("unschedulable"))}
         taints = [each for each in given if needed.get(each["key"], True)]
         missing = [key for key, is_needed in needed.items() if is_needed and key not in {each["key"] for each in given}]
         taints += [{"key": key, "effect": "NoSchedule", "timeAdded": now()} for key in missing]
@@ -49,11 +55,6 @@ class Nodes(LocalController):
             rest = {name: each for name, each in spec.items() if name != "taints"}
             new = {**found.obj, "spec": {**rest, "taints": taints} if taints else rest}
             self.machinery.update(NODES, found, new)
-
-
-def _is_ready(node: Object) -> bool:
-    conditions = (node.get("status") or {}).get("conditions") or []
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
 
 NODE: Final = "local-node"
@@ -125,18 +126,14 @@ def matches_node(machinery: Machinery, spec: Object) -> bool:
     labels = {} if node is None else node.obj["metadata"].get("labels") or {}
     terms = [{}] if required is None else required.get("nodeSelectorTerms") or []
     found = selector.items() <= labels.items() and any(
-        meets(labels, _requirements(each.get("matchExpressions")))
-        and meets({"metadata.name": NODE}, _requirements(each.get("matchFields")))
+        meets(labels, requirements_of(each))
+        and meets({"metadata.name": NODE}, requirements_of({"matchExpressions": each.get("matchFields")}))
         for each in terms
         if each or required is None
     )
     if not found:
         machinery.wait_for(NODES, Name("", NODE))
     return found
-
-
-def _requirements(expressions: Iterable[Object] | None) -> list[Requirement]:
-    return [(each["key"], each["operator"], frozenset(each.get("values") or ())) for each in expressions or ()]
 
 
 _KINDS: Final = {"configMap": (CONFIG_MAPS, ("data", "binaryData")), "secret": (SECRETS, ("data",))}
@@ -457,3 +454,50 @@ def node() -> dict[str, Any]:
             ],
         },
     }
+
+
+# -- PodDisruptionBudgets: how many of their pods may be evicted now -------------------------------------------------
+
+
+class DisruptionBudgets(LocalController):
+    resource = BUDGETS
+
+    def concerned(self, resource: Resource, event: StoreEvent) -> Iterator[Name]:
+        yield from super().concerned(resource, event)
+        if resource == PODS:
+            for each in self.machinery.store.all(BUDGETS, event.new.name.namespace):
+                yield each.name
+
+    def reconcile(self, found: Stored) -> None:
+        if is_being_deleted(found.obj):
+            return
+        spec, namespace = found.obj["spec"], found.name.namespace
+        requirements = requirements_of(spec.get("selector") or {})
+        pods = [
+            each.obj
+            for each in self.machinery.store.all(PODS, namespace)
+            if meets(each.obj["metadata"].get("labels") or {}, requirements) and not is_over(each.obj)
+        ]
+        if not pods:
+            self.machinery.record(found.obj, "NoPods", "No matching pods found", "controllermanager")
+        expected, least, most = len(pods), spec.get("minAvailable"), spec.get("maxUnavailable")
+        desired = max(0, expected - share(most, expected)) if most is not None else share(least or 1, expected)
+        healthy = sum(is_ready(each) and not is_being_deleted(each) for each in pods)
+        allowed = max(0, healthy - desired) if expected else 0
+        generation = found.obj["metadata"]["generation"]
+        condition = {
+            "type": "DisruptionAllowed",
+            "status": "True" if allowed else "False",
+            "reason": "SufficientPods" if allowed else "InsufficientPods",
+            "message": "",
+            "observedGeneration": generation,
+        }
+        status: dict[str, Any] = {
+            "conditions": with_condition((found.obj.get("status") or {}).get("conditions"), condition, now()),
+            "currentHealthy": healthy,
+            "desiredHealthy": desired,
+            "disruptionsAllowed": allowed,
+            "expectedPods": expected,
+            "observedGeneration": generation,
+        }
+        self.machinery.update_status(BUDGETS, found, status)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ruleop.localcluster.controllers.machinery import LocalController, is_being_deleted, is_over, is_ready, reference_to
 from ruleop.localcluster.controllers.pods import NODE
-from ruleop.localcluster.kinds import ENDPOINTS, INGRESSES, PODS, SERVICES, SLICES
+from ruleop.localcluster.object_store import ENDPOINTS, INGRESSES, PODS, SERVICES, SLICES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.localcluster.controllers.machinery import LocalController, is_being_deleted
 from ruleop.localcluster.controllers.pods import claim_names
-from ruleop.localcluster.kinds import CLAIM_PROTECTION, CLAIMS, CLASSES, DEFAULT_CLASS, PODS, VOLUME_PROTECTION, VOLUMES
-from ruleop.localcluster.object_store import Name, Resource
+from ruleop.localcluster.kinds import CLAIM_PROTECTION, DEFAULT_CLASS, VOLUME_PROTECTION
+from ruleop.localcluster.object_store import CLAIMS, CLASSES, PODS, VOLUMES, Name, Resource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

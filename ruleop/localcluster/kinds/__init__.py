@@ -1,63 +1,17 @@
 """The resources that are served: the built-in kinds and those of CustomResourceDefinitions."""
 
 from ruleop.localcluster.kinds.builtin_kinds import CLAIM_PROTECTION, CLEANUP, DEFAULT_CLASS, VOLUME_PROTECTION
-from ruleop.localcluster.kinds.custom_kinds import follow, resource_of, served_versions
-from ruleop.localcluster.kinds.registry import REVIEWS, Registry, is_builtin_group
-from ruleop.localcluster.kinds.resources import (
-    BUDGETS,
-    CLAIMS,
-    CLASSES,
-    CONFIG_MAPS,
-    CRDS,
-    CRON_JOBS,
-    DAEMON_SETS,
-    DEPLOYMENTS,
-    ENDPOINTS,
-    EVENTS,
-    INGRESSES,
-    JOBS,
-    NAMESPACES,
-    NODES,
-    PODS,
-    REPLICA_SETS,
-    REVISIONS,
-    SECRETS,
-    SERVICE_ACCOUNTS,
-    SERVICES,
-    SLICES,
-    STATEFUL_SETS,
-    VOLUMES,
+from ruleop.localcluster.kinds.registry import REVIEWS, Registry, follow, is_builtin_group, resource_of, served_versions
+from ruleop.localcluster.kinds.served import (
+    ServedKind,
+    open_kind,
 )
-from ruleop.localcluster.kinds.served import ServedKind, open_kind
 
 __all__ = [
-    "BUDGETS",
-    "CLAIMS",
     "CLAIM_PROTECTION",
-    "CLASSES",
     "CLEANUP",
-    "CONFIG_MAPS",
-    "CRDS",
-    "CRON_JOBS",
-    "DAEMON_SETS",
     "DEFAULT_CLASS",
-    "DEPLOYMENTS",
-    "ENDPOINTS",
-    "EVENTS",
-    "INGRESSES",
-    "JOBS",
-    "NAMESPACES",
-    "NODES",
-    "PODS",
-    "REPLICA_SETS",
     "REVIEWS",
-    "REVISIONS",
-    "SECRETS",
-    "SERVICES",
-    "SERVICE_ACCOUNTS",
-    "SLICES",
-    "STATEFUL_SETS",
-    "VOLUMES",
     "VOLUME_PROTECTION",
     "Registry",
     "ServedKind",

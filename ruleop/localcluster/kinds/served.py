@@ -1,8 +1,7 @@
 """One version of a resource, as it is served.
 
 Clients prefer the versions of a group in this order: v2 to v1, v1 to v1beta2, v1beta2 to v1alpha1, all these to other
-names.
-"""
+names."""
 
 from __future__ import annotations
 
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import Kind, Object
     from ruleop.kubernetes.schema import Schema
     from ruleop.localcluster.object_store import Store
+
 
 _VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 _STABILITY: Final = {None: 0, "beta": 1, "alpha": 2}

@@ -21,8 +21,7 @@ from ruleop.kubernetes.validation import (
     is_exposed,
     validate_cluster_ips,
 )
-from ruleop.localcluster.kinds.resources import SERVICES
-from ruleop.localcluster.object_store import Name
+from ruleop.localcluster.object_store import SERVICES, Name
 from ruleop.localcluster.status_errors import Rejected, invalid_named
 
 if TYPE_CHECKING:
@@ -172,7 +171,7 @@ def _fill_families(spec: dict[str, Any], before: Object) -> Iterator[FieldError]
     given, policy = spec.get("ipFamilies"), spec.get("ipFamilyPolicy") or before.get("ipFamilyPolicy")
     spec["ipFamilies"] = given or (list(_FAMILIES) if any_family and policy != "SingleStack" else ["IPv4"])
     spec["ipFamilyPolicy"] = policy or ("RequireDualStack" if any_family else "SingleStack")
-    if errors := list(validate_cluster_ips(spec, before.get("clusterIPs") or ())):
+    if errors := list(validate_cluster_ips(spec)):
         yield from errors
     elif not any_family:
         if given and len(given) > 1 and not policy:

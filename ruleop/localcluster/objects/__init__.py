@@ -4,7 +4,6 @@ Objects are plain JSON and treated as frozen: each function returns a new one, w
 Where the server's own messages reach a client, they are spelled as the real server spells them.
 """
 
-from ruleop.localcluster.objects.custom_resources import validate_custom_resource
 from ruleop.localcluster.objects.decoding import (
     DecodingError,
     decode,
@@ -13,6 +12,7 @@ from ruleop.localcluster.objects.decoding import (
     type_name,
     undecodable,
     unknown_field,
+    validate_custom_resource,
 )
 from ruleop.localcluster.objects.patches import json_patch, merge_patch, strategic_merge_patch
 from ruleop.localcluster.objects.server_side_apply import (

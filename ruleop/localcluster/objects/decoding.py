@@ -1,28 +1,38 @@
-"""Built-in objects as they are decoded from a request: types are checked, unknown fields and nulls dropped.
+"""Objects as they are decoded from a request: those of built-in kinds by their types, custom resources by their schema.
 
-A null is the same as a missing field, and in a map the zero of its type. The first value of a wrong type is reported,
-with its field.
+Types are checked, unknown fields and nulls dropped. A null is the same as a missing field, and in a map the zero of its
+type. The first value of a wrong type is reported, with its field.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.builtin.builtin_types import typed_shape
 from ruleop.kubernetes.kinds import JSON, Kind
 from ruleop.kubernetes.quantity import parse_quantity
-from ruleop.kubernetes.validation import FieldError
+from ruleop.kubernetes.schema import LIST_KEYS, LIST_TYPE, describe, violations
+from ruleop.kubernetes.validation import (
+    FieldError,
+    invalid_value,
+    invalid_values,
+    kind_problems,
+    required,
+    validate_annotations,
+    validate_labels,
+)
 from ruleop.localcluster.status_errors import Rejected
 from ruleop.messages import format_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from ruleop.kubernetes.kinds import Object
-    from ruleop.kubernetes.schema import Shape
+    from ruleop.kubernetes.schema import FieldPath, Schema, Shape, Violation
 
 
 _BITS: Final = {"int32": 31, "int64": 63}
@@ -192,3 +202,63 @@ def _path(place: _Place) -> str:
         at, step = at
         steps.append(step)
     return format_path(tuple(reversed(steps)))
+
+
+# -- custom resources, held to the schema of their CRD ---------------------------------------------------------------
+
+
+def validate_custom_resource(obj: Object, schema: Schema, old: Object | None = None) -> list[FieldError]:
+    """All problems of an object that is pruned and defaulted, without those of values that an update leaves as they
+    were."""
+    return [*map(_error, violations(obj, schema, old)), *_validate_embedded(obj, schema, ())]
+
+
+def _validate_embedded(value: Any, schema: Schema, path: FieldPath) -> Iterator[FieldError]:
+    """Validates the kinds and metadata of the resources inside of a value."""
+    is_list = isinstance(value, list)
+    others, named = schema.get("items" if is_list else "additionalProperties"), schema.get("properties") or {}
+    if path and not is_list and schema.get("x-kubernetes-embedded-resource"):
+        yield from _validate_resource(value, _path_text(path))
+    for name, member in enumerate(value) if is_list else value.items():
+        inner = named.get(name, others)
+        if isinstance(member, dict | list) and isinstance(inner, Mapping):
+            yield from _validate_embedded(member, inner, (*path, name))
+
+
+def _validate_resource(value: Mapping[str, Any], field: str) -> Iterator[FieldError]:
+    version, kind, metadata = value.get("apiVersion"), value.get("kind"), value.get("metadata")
+    for name in ("apiVersion", "kind"):
+        if name not in value:
+            yield required(f"{field}.{name}")
+        elif value[name] == "":
+            yield invalid_value(f"{field}.{name}", "", "must not be empty")
+    if isinstance(version, str) and version.count("/") > 1:
+        yield invalid_value(f"{field}.apiVersion", version, f"unexpected GroupVersion string: {version}")
+    if isinstance(kind, str) and kind:
+        yield from invalid_values(f"{field}.kind", kind, kind_problems(kind))
+    for name, validate in (("labels", validate_labels), ("annotations", validate_annotations)):
+        given = metadata.get(name) if isinstance(metadata, Mapping) else None
+        if isinstance(given, Mapping) and all(isinstance(each, str) for each in given.values()):
+            yield from validate(given, f"{field}.metadata.{name}")
+
+
+def _error(found: Violation) -> FieldError:
+    path = _path_text(found.path)
+    if found.keyword == "required":
+        return required(path)
+    return FieldError(_REASONS.get(found.keyword, "FieldValueInvalid"), f"Invalid value: {describe(found)}", path)
+
+
+def _path_text(path: FieldPath) -> str:
+    return "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in path).removeprefix(".")
+
+
+_REASONS: Final[Mapping[str, str]] = {
+    "type": "FieldValueTypeInvalid",
+    "enum": "FieldValueNotSupported",
+    "maxProperties": "FieldValueTooMany",
+    "maxItems": "FieldValueTooMany",
+    "maxLength": "FieldValueTooLong",
+    LIST_TYPE: "FieldValueDuplicate",
+    LIST_KEYS: "FieldValueDuplicate",
+}

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.errors import RuleopError
-from ruleop.kubernetes.builtin.type_defaults import ALWAYS_WRITTEN
+from ruleop.kubernetes.builtin.completion import ALWAYS_WRITTEN
 from ruleop.kubernetes.merge import in_apply_order, same
 from ruleop.localcluster.objects.decoding import type_name
 from ruleop.localcluster.objects.fieldsets import (

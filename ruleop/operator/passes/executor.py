@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ruleop.errors import RuleopError
-from ruleop.kubernetes.accounts import IMPERSONATE
 from ruleop.kubernetes.kinds import Kind, Object, ObjectKey, parse_version, version_of
+from ruleop.kubernetes.permissions import IMPERSONATE
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
 from ruleop.planning import (
     GRANT,
@@ -41,7 +41,7 @@ from ruleop.planning.model.marks import claim_on
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from ruleop.kubernetes.accounts import ServiceAccount
+    from ruleop.kubernetes.permissions import ServiceAccount
     from ruleop.operator.cache import OwnWrites
     from ruleop.operator.server_api import ServerApi
     from ruleop.planning import KindInfo

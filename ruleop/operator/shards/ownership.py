@@ -16,10 +16,9 @@ import structlog
 from ruleop.kubernetes.buckets import BUCKETS, bucket_of, buckets_of, hash_range, owner_of
 from ruleop.kubernetes.builtin.table import ResourceInfo
 from ruleop.kubernetes.kinds import Kind, ObjectKey, parse_version
-from ruleop.kubernetes.labels import labels_of, meets
+from ruleop.kubernetes.labels import labels_of, matched_by_none, meets
 from ruleop.kubernetes.names import EPOCH, OPERATOR_LABEL, SELECTOR, SINCE
 from ruleop.kubernetes.permissions import READ, STORED, grant, place
-from ruleop.kubernetes.selector_text import matched_by_none
 from ruleop.operator.cache import WatchedShare
 from ruleop.operator.telemetry import Check
 from ruleop.operator.wire.client import requests

@@ -6,8 +6,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ruleop.errors import RenderError
-from ruleop.kubernetes.accounts import ACCOUNT_IN_WORDS, IMPERSONATE, ServiceAccount
-from ruleop.kubernetes.permissions import FOLLOW, READ, listed, missing, ordered, place
+from ruleop.kubernetes.permissions import (
+    ACCOUNT_IN_WORDS,
+    FOLLOW,
+    IMPERSONATE,
+    READ,
+    ServiceAccount,
+    listed,
+    missing,
+    ordered,
+    place,
+)
 from ruleop.language.templates import view
 from ruleop.messages import shortened
 from ruleop.values import dataclass

@@ -12,4 +12,4 @@ pytestmark = pytest.mark.real_server("Go modules, and no server")
 
 
 def test_the_protobuf_table_is_up_to_date() -> None:
-    assert importlib.resources.files("ruleop.localcluster.http").joinpath("protobuf_table.json").read_bytes() == build()
+    assert importlib.resources.files("ruleop.localcluster.api").joinpath("protobuf_table.json").read_bytes() == build()

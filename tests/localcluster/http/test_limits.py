@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from ruleop.localcluster import LocalCluster
-from ruleop.localcluster.http.server import MAX_HEAD
+from ruleop.localcluster.http import MAX_HEAD
 from tests.definitions import definition
 from tests.localcluster.http.requests import send
 from tests.waiting import PATIENCE

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ruleop.kubernetes.builtin.builtin_types import served_resources
 from ruleop.localcluster import LocalCluster
-from ruleop.localcluster.http.protobuf import MAGIC, MEDIA_TYPE, ProtobufError, read_protobuf
+from ruleop.localcluster.api.bodies import MAGIC, MEDIA_TYPE, ProtobufError, read_protobuf
 from tests.localcluster.http.requests import send
 
 Field = tuple[int, Any]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ruleop.kubernetes.builtin.builtin_types import typed_shape
-from ruleop.kubernetes.crd.crds import parse_crd
+from ruleop.kubernetes.crd import parse_crd
 from ruleop.kubernetes.kinds import Kind
 from ruleop.localcluster.objects.server_side_apply import Tracking, ignored_fields
 from ruleop.localcluster.objects.typed import zero_of

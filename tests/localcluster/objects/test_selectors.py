@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ruleop.kubernetes.kinds import Kind
-from ruleop.localcluster.api.selectors import field_selector, label_selector
+from ruleop.localcluster.api.requests import field_selector, label_selector
 from ruleop.localcluster.status_errors import Rejected
 
 POD = Kind("", "v1", "Pod")

@@ -7,12 +7,19 @@ from typing import Any
 import pytest
 
 from ruleop.kubernetes.builtin.builtin_types import served_resources
-from ruleop.kubernetes.crd.crds import PrinterColumn
+from ruleop.kubernetes.crd import PrinterColumn
 from ruleop.kubernetes.kinds import Kind
-from ruleop.localcluster.tables.builtin import cells, columns, conditions
-from ruleop.localcluster.tables.cells import human_duration, label_selector
-from ruleop.localcluster.tables.custom import custom_cells, custom_columns, values_at
-from ruleop.localcluster.timestamps import seconds_of
+from ruleop.kubernetes.times import seconds_of
+from ruleop.localcluster.tables import (
+    cells,
+    columns,
+    conditions,
+    custom_cells,
+    custom_columns,
+    human_duration,
+    label_selector,
+    values_at,
+)
 
 CREATED = "2026-01-01T00:00:00Z"
 NOW = seconds_of(CREATED) + 100

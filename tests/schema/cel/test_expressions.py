@@ -8,8 +8,7 @@ import pytest
 
 from ruleop.kubernetes.cel import EvaluationError, InvalidRuleError, NotEvaluatedError
 from ruleop.kubernetes.cel.cel_compiler import compile_rule
-from ruleop.kubernetes.cel.cel_types import type_of_schema
-from ruleop.kubernetes.cel.values import Budget, ListValue, to_value
+from ruleop.kubernetes.cel.values import Budget, ListValue, to_value, type_of_schema
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from ruleop.kubernetes.accounts import literal_parts
 from ruleop.kubernetes.crd import definition_of
+from ruleop.kubernetes.permissions import literal_parts
 from ruleop.language.rules.checks.read_names import unknown_child
 from ruleop.language.rules.keys.parsed import chain_of
 from ruleop.language.rules.scopes import selector_values

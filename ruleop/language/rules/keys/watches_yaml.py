@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
-from ruleop.kubernetes.accounts import ACCOUNT_IN_WORDS, ACCOUNT_PATTERN
 from ruleop.kubernetes.cron import schedule_fault, zone_fault
 from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.names import KEY_IN_WORDS, LABEL, MAX_LABEL, PREFIXED, QUALIFIED, SUBDOMAIN, VALUE_IN_WORDS
+from ruleop.kubernetes.permissions import ACCOUNT_IN_WORDS, ACCOUNT_PATTERN
 from ruleop.language.rules.check_ids import SILENCEABLE, refusal
 from ruleop.language.rules.keys.model import Share, Strategy
 from ruleop.language.rules.keys.schema_keys import SCHEMA_TABLES, SchemaTable

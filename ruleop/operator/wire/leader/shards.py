@@ -24,8 +24,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ruleop.kubernetes.buckets import BUCKETS, buckets_of
-from ruleop.kubernetes.labels import meets
-from ruleop.kubernetes.selector_text import label_requirements
+from ruleop.kubernetes.labels import label_requirements, meets
 from ruleop.values import dataclass
 
 if TYPE_CHECKING:

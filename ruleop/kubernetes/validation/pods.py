@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.kubernetes.labels import labels_of, meets, requirements_of
+from ruleop.kubernetes.labels import label_value_problems, labels_of, meets, requirements_of
 from ruleop.kubernetes.quantity import parse_quantity
 from ruleop.kubernetes.validation.field_errors import (
     FieldError,
@@ -14,22 +14,25 @@ from ruleop.kubernetes.validation.field_errors import (
     invalid_value,
     required,
     unsupported,
+    validate_annotations,
+    validate_labels,
 )
-from ruleop.kubernetes.validation.field_names import label_value_problems, validate_annotations, validate_labels
-from ruleop.kubernetes.validation.rows import Rows, is_changed, sub_table
 from ruleop.kubernetes.validation.rules import (
     FieldRule,
+    Rows,
     between,
     forbids,
     frozen,
     holds,
     invalid,
+    is_changed,
     missing,
     needed,
     on_update,
     one_of,
     requires,
     selector_errors,
+    sub_table,
     union,
     unique,
 )
@@ -40,7 +43,8 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import Object
     from ruleop.kubernetes.validation.rules import At, Errors
 
-# -- volumes -----------------------------------------------------------------------------------------------------------
+
+# -- volumes ---------------------------------------------------------------------------------------------------------
 
 
 def _path(path: Any, at: At) -> Iterator[FieldError]:
@@ -78,7 +82,7 @@ SOURCES: Final[Rows] = {
 _KINDS: Final = ("emptyDir", "hostPath", "gitRepo", "secret", "nfs", "persistentVolumeClaim", "configMap")
 _VOLUME: Final[Rows] = ({"name": "needed label"}, union("volume", *_KINDS, but=("name",)), SOURCES)
 
-# -- containers --------------------------------------------------------------------------------------------------------
+# -- containers -------------------------------------------------------------------------------------------------------
 
 _POD_FIELD: Final = re.compile(
     r"metadata\.(name|namespace|uid)|spec\.(nodeName|serviceAccountName)|status\.(hostIPs?|podIPs?)"
@@ -218,7 +222,7 @@ def _only_of_sidecars(container: Any, at: At) -> Iterator[FieldError]:
             yield forbidden_value(at.child(part), words)
 
 
-# -- pods --------------------------------------------------------------------------------------------------------------
+# -- pods ------------------------------------------------------------------------------------------------------------
 
 
 def _containers(spec: Any, at: At) -> Iterator[FieldError]:

@@ -1,4 +1,4 @@
-"""Serves a handler over HTTP/1.1, on loopback only.
+"""Requests and responses, and a server that answers them over HTTP/1.1, on loopback only.
 
 A connection's requests are answered one after another, in their order. The handler is called on the loop and must not
 block it.
@@ -13,20 +13,90 @@ import logging
 import os
 import time
 from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from email.utils import formatdate
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from types import MappingProxyType
+from typing import Any, Final, Protocol, TypeAlias
 from urllib.parse import parse_qsl, unquote
 
 import httptools
 
 from ruleop.errors import RuleopError
-from ruleop.localcluster.http.message import Disconnect, LaterResponse, Request, Response, ResponseStream
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+# -- requests, and what may be answered to them -----------------------------------------------------------------------
 
-    from ruleop.localcluster.http.message import AnyResponse, Handler
+
+JSON_TYPE: Final = "application/json"
+NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    method: str
+    path: str  # decoded
+    query: Mapping[str, str]
+    headers: Mapping[str, str]  # names in lower case
+    body: bytes = b""
+    user: str = ""  # who sent it, once that is known
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    status: int
+    body: bytes
+    content_type: str = JSON_TYPE
+    headers: Mapping[str, str] = field(default_factory=lambda: NO_HEADERS)
+
+
+class ResponseSink(Protocol):
+    """Where a stream sends its parts."""
+
+    def send(self, data: bytes) -> None: ...
+    def end(self) -> None:
+        """Ends the stream in order."""
+        ...
+
+    def abort(self) -> None:
+        """Closes the connection in the middle of the stream."""
+        ...
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the client reads more slowly than the stream sends."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseStream:
+    """A response without an end that is known in advance. `start` begins it and returns what stops it when the client
+    is gone."""
+
+    start: Callable[[ResponseSink], Callable[[], None]]
+    content_type: str = JSON_TYPE
+    headers: Mapping[str, str] = field(default_factory=lambda: NO_HEADERS)
+
+
+@dataclass(frozen=True, slots=True)
+class LaterResponse:
+    """A response that is worked out after some seconds."""
+
+    seconds: float
+    response: Callable[[], AnyResponse]
+
+
+@dataclass(frozen=True, slots=True)
+class Disconnect:
+    """No response: the connection is closed."""
+
+
+AnyResponse: TypeAlias = Response | ResponseStream | LaterResponse | Disconnect
+Handler: TypeAlias = Callable[[Request], AnyResponse]
+
+
+# -- server ----------------------------------------------------------------------------------------------------------
+
 
 MAX_BODY: Final = 16 * 1024 * 1024
 MAX_HEAD: Final = 1024 * 1024 + 4096  # bytes of a URL with its headers, as Go's server has it
@@ -86,7 +156,7 @@ class _Connection(asyncio.Protocol):
         self._refused = False
         self._unparsed = 0  # bytes since the parser has reported anything: of a head, a trailer, the size of a chunk
 
-    # -- asyncio -------------------------------------------------------------------------------------------------------
+    # -- asyncio ------------------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -116,7 +186,7 @@ class _Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         self.is_behind = False
 
-    # -- the parser ----------------------------------------------------------------------------------------------------
+    # -- the parser ---------------------------------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
         self._url, self._headers, self._body, self._size = b"", {}, [], 0
@@ -154,7 +224,7 @@ class _Connection(asyncio.Protocol):
         self._waiting.append(request)
         self._next()
 
-    # -- responses -----------------------------------------------------------------------------------------------------
+    # -- responses ----------------------------------------------------------------------------------------------------
 
     def _next(self) -> None:
         while self._waiting and not self._busy and not self.transport.is_closing():
@@ -204,7 +274,7 @@ class _Connection(asyncio.Protocol):
         # A connection that is closed while the client sends is reset, and the client may never read the response.
         asyncio.get_running_loop().call_later(LINGERING, self.transport.close)
 
-    # -- a stream ------------------------------------------------------------------------------------------------------
+    # -- a stream -----------------------------------------------------------------------------------------------------
 
     def send(self, data: bytes) -> None:
         if self.transport.is_closing():

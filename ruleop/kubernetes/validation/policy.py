@@ -1,16 +1,27 @@
-"""Roles and their bindings."""
+"""Roles and their bindings, PodDisruptionBudgets, PriorityClasses, Leases."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.builtin.immutable_fields import immutable_changes
-from ruleop.kubernetes.validation.field_errors import invalid_value
-from ruleop.kubernetes.validation.rows import Rows, sub_table
-from ruleop.kubernetes.validation.rules import invalid, needed, on_update, one_of, requires, selector_errors
+from ruleop.kubernetes.validation.field_errors import FieldError, forbidden_value, immutable_value, invalid_value
+from ruleop.kubernetes.validation.rules import (
+    Rows,
+    invalid,
+    needed,
+    on_update,
+    one_of,
+    requires,
+    selector_errors,
+    sub_table,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ruleop.kubernetes.validation.rules import At, Errors
+
 
 GROUP: Final = "rbac.authorization.k8s.io"
 _NO_PATHS: Final = "namespaced rules cannot apply to non-resource URLs"
@@ -76,3 +87,38 @@ def _binding(roles: str, namespace: Rows) -> Rows:
 
 ROLE_BINDING: Final = _binding("Role|ClusterRole!", ())
 CLUSTER_ROLE_BINDING: Final = _binding("ClusterRole!", "needed")
+
+
+# -- budgets, priorities, Leases -------------------------------------------------------------------------------------
+
+
+def _bounds(spec: Any, at: At) -> Errors:
+    words = "minAvailable and maxUnavailable cannot be both set"
+    names = ("minAvailable", "selector", "maxUnavailable", "unhealthyPodEvictionPolicy")
+    shown = {f"{name[0].upper()}{name[1:]}": spec.get(name) for name in names}
+    has_both = None not in (spec.get("minAvailable"), spec.get("maxUnavailable"))
+    return (invalid_value(at.field, shown, words),) if has_both else ()
+
+
+BUDGET: Final[Rows] = {
+    "spec": (
+        _bounds,
+        {
+            "minAvailable maxUnavailable": "part",
+            "selector": "selector",
+            "unhealthyPodEvictionPolicy": "AlwaysAllow|IfHealthyBudget",
+        },
+    )
+}
+LEASE: Final[Rows] = {"spec": {"leaseDurationSeconds": "1..", "leaseTransitions": "0.."}}
+
+
+def _fixed(new: Any, at: At) -> Iterator[FieldError]:
+    for name in immutable_changes(new, at.old_root):
+        if name == "value":
+            yield forbidden_value("value", "may not be changed in an update.")
+        else:
+            yield immutable_value(name, new.get(name))
+
+
+PRIORITY_CLASS: Final = on_update(_fixed)

@@ -19,7 +19,9 @@ from ruleop.reachable import reached
 if TYPE_CHECKING:
     from ruleop.kubernetes.builtin.builtin_types import ServedResource
     from ruleop.kubernetes.crd import CrdVersion, CustomResourceDefinition
+    from ruleop.kubernetes.kinds import Object
     from ruleop.kubernetes.schema import Schema
+
 
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1"
 _GVK: Final = "x-kubernetes-group-version-kind"
@@ -226,3 +228,75 @@ def _in_group(name: str, schema: Schema, group: str, version: str) -> Schema:
         return schema
     own = Kind(group, version, name.rpartition(".")[2])
     return {**schema, _GVK: [*schema[_GVK], _gvk(own)]}
+
+
+# -- version 2 -------------------------------------------------------------------------------------------------------
+#
+# The documents of all group versions as one of OpenAPI v2, which Terraform and older clients read at /openapi/v2.
+#
+# It has less than v3: no alternatives, no nulls and no defaults. Where a schema of a CRD needs one of these, the real
+# server leaves out all that it says of the value, and so does this.
+
+
+_ALTERNATIVES: Final = ("allOf", "anyOf", "oneOf", "not")
+_OPEN: Final = ("type", "properties", "items", "additionalProperties", "required")
+_METHODS: Final = ("get", "put", "post", "delete", "patch")
+
+
+def openapi_v2(documents: Iterable[Object], *, release: str) -> dict[str, Any]:
+    """The document of OpenAPI v2 for those of v3."""
+    paths: dict[str, Any] = {}
+    definitions: dict[str, Schema] = {}
+    for document in documents:
+        paths |= {path: _path_v2(item) for path, item in document["paths"].items()}
+        for name, schema in document["components"]["schemas"].items():
+            definitions.setdefault(name, _schema_v2(schema))
+    return {
+        "swagger": "2.0",
+        "info": {"title": "Kubernetes", "version": release},
+        "paths": paths,
+        "definitions": definitions,
+    }
+
+
+def _schema_v2(schema: Schema) -> Schema:
+    own = {keyword: value for keyword, value in schema.items() if keyword not in ("default", *_ALTERNATIVES)}
+    if schema.get("nullable"):
+        return {}
+    if reference := schema.get("$ref") or ((schema.get("allOf") or [{}])[0].get("$ref")):
+        return {**own, "$ref": reference.replace("#/components/schemas/", "#/definitions/")}
+    if schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields"):
+        return {keyword: value for keyword, value in own.items() if keyword not in _OPEN}
+    if "type" not in schema and schema.get("oneOf"):  # of Quantity and IntOrString
+        return {**own, "type": "string"}
+    return with_inner(own, _schema_v2)
+
+
+def _path_v2(item: Mapping[str, Any]) -> dict[str, Any]:
+    operations = {method: _operation_v2(item[method]) for method in _METHODS if method in item}
+    return {"parameters": [*map(_parameter_v2, item.get("parameters", ()))], **operations}
+
+
+def _operation_v2(operation: Mapping[str, Any]) -> dict[str, Any]:
+    parameters = [*map(_parameter_v2, operation.get("parameters", ()))]
+    found = {name: each for name, each in operation.items() if name != "requestBody"}
+    if (body := operation.get("requestBody")) is not None:
+        content = body["content"]
+        schema = _schema_v2(next(iter(content.values()))["schema"])
+        required = {"required": True} if body.get("required") else {}
+        parameters = [{"name": "body", "in": "body", **required, "schema": schema}, *parameters]
+        found["consumes"] = list(content)
+    answers = operation["responses"]
+    found["produces"] = [*dict.fromkeys(media for each in answers.values() for media in each.get("content", ()))]
+    return {**found, "parameters": parameters, "responses": {code: _answer_v2(each) for code, each in answers.items()}}
+
+
+def _answer_v2(answer: Mapping[str, Any]) -> dict[str, Any]:
+    found = {name: each for name, each in answer.items() if name != "content"}
+    for each in answer.get("content", {}).values():
+        return {**found, "schema": _schema_v2(each["schema"])}
+    return found
+
+
+def _parameter_v2(parameter: Mapping[str, Any]) -> dict[str, Any]:
+    return {**{name: each for name, each in parameter.items() if name != "schema"}, **parameter["schema"]}

@@ -1,4 +1,5 @@
-"""The options of requests: of writes, deletions and lists, the tokens by which a list is continued, and timeouts.
+"""The parts of a request: the route that its path names and its verb, the options of writes, deletions and lists, the
+tokens by which a list is continued, and label and field selectors.
 
 The next page of a list shows the objects as they were at the version of its token.
 """
@@ -6,18 +7,73 @@ The next page of a list shows the objects as they were at the version of its tok
 from __future__ import annotations
 
 import base64
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import orjson
 
-from ruleop.kubernetes.go_durations import duration_parts
+from ruleop.kubernetes.labels import label_requirements, meets
+from ruleop.kubernetes.times import duration_parts
 from ruleop.kubernetes.validation import FieldError, forbidden_value, required, too_long, unsupported
 from ruleop.localcluster.object_store import Name
 from ruleop.localcluster.status_errors import bad_request, internal, invalid_options
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
+
+    from ruleop.kubernetes.kinds import JSON, Kind, Object
+    from ruleop.localcluster.http import Request
+    from ruleop.localcluster.kinds import ServedKind
+
+
+# -- routes and verbs ------------------------------------------------------------------------------------------------
+
+
+_VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch"}
+
+
+def verb_of(request: Request, route: Route) -> str:
+    if request.method == "GET":
+        if route.name:
+            return "get"
+        return "watch" if request.query.get("watch") in ("true", "1") else "list"
+    if request.method == "DELETE":
+        return "delete" if route.name else "deletecollection"
+    return _VERBS.get(request.method, request.method.lower())
+
+
+class Route(NamedTuple):
+    group: str
+    version: str
+    namespace: str
+    plural: str
+    name: str = ""
+    subresource: str = ""
+
+
+def parse_route(path: str) -> Route | None:
+    """The resource or object of a path such as /apis/apps/v1/namespaces/shop/deployments/web/status; None if it names
+    neither."""
+    parts = path.strip("/").split("/")
+    if parts[0] == "api" and len(parts) >= 3:
+        group, version, rest = "", parts[1], parts[2:]
+    elif parts[0] == "apis" and len(parts) >= 4:
+        group, version, rest = parts[1], parts[2], parts[3:]
+    else:
+        return None
+    namespace = ""
+    if rest[0] == "namespaces" and len(rest) > 2 and not (len(rest) == 3 and rest[2] in ("status", "finalize")):
+        namespace, rest = rest[1], rest[2:]
+    if len(rest) > 3 and rest[2] != "proxy":
+        return None
+    plural, name, subresource = (*rest, "", "")[:3]
+    return Route(group, version, namespace, plural, name, subresource)
+
+
+# -- options ---------------------------------------------------------------------------------------------------------
+
 
 TRUE: Final = ("true", "1", "True")
 PROPAGATIONS: Final = ("Foreground", "Background", "Orphan")
@@ -193,3 +249,115 @@ def parse_timeout(query: Mapping[str, str]) -> float:
     except ValueError as error:
         raise bad_request(f"invalid timeout specified in the request URL - {error}") from None
     return min(seconds, LONGEST) if seconds > 0 else LONGEST
+
+
+# -- selectors -------------------------------------------------------------------------------------------------------
+#
+# Predicates over objects. Mistakes raise Rejected with the real server's message. Fields are those of the index of a
+# kind: a selector by any other field is an error, not an empty result.
+
+
+Predicate: TypeAlias = Callable[["Object"], bool]
+
+_COMMON: Final = ("metadata.name", "metadata.namespace")
+_INVOLVED: Final = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+_OF_PODS: Final = ("nodeName", "restartPolicy", "schedulerName", "serviceAccountName", "hostNetwork")
+_OF_POD_STATUS: Final = ("phase", "podIP", "podIPs", "nominatedNodeName")
+_FIELDS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
+    ("", "Pod"): (*(f"spec.{name}" for name in _OF_PODS), *(f"status.{name}" for name in _OF_POD_STATUS)),
+    ("", "Node"): ("spec.unschedulable",),
+    ("", "Event"): (
+        *(f"involvedObject.{name}" for name in _INVOLVED),
+        "reason",
+        "reportingComponent",
+        "source",
+        "type",
+    ),
+    ("events.k8s.io", "Event"): (*(f"regarding.{name}" for name in _INVOLVED), "reason", "reportingController", "type"),
+    ("", "Namespace"): ("status.phase",),
+    ("", "Secret"): ("type",),
+    ("", "Service"): ("spec.clusterIP", "spec.type"),
+    ("batch", "Job"): ("status.successful",),
+}
+"""The fields by which the server selects objects of a kind, beside their names and namespaces."""
+
+_ELSEWHERE: Final[Mapping[str, tuple[str, ...]]] = {
+    "status.successful": ("status", "succeeded"),
+    "source": ("source", "component"),
+}
+"""Fields that the object has under another name."""
+
+
+def label_selector(text: str) -> Predicate | None:
+    """A predicate; None for a selector that selects everything. Raises Rejected."""
+    try:
+        requirements = label_requirements(text)
+    except ValueError as error:
+        raise bad_request(str(error)) from None
+    if not requirements:
+        return None
+    if all(operator == "In" and len(values) == 1 for _, operator, values in requirements):
+        return _with_labels([(key, next(iter(values))) for key, _, values in requirements])
+    return lambda obj: meets((obj.get("metadata") or {}).get("labels") or {}, requirements)
+
+
+def _with_labels(pairs: list[tuple[str, str]]) -> Predicate:
+    def selects(obj: Object) -> bool:
+        labels = (obj.get("metadata") or {}).get("labels") or {}
+        return all(labels.get(key) == value for key, value in pairs)
+
+    return selects
+
+
+# Field selectors
+
+
+def field_selector(text: str, kind: Kind, *, selectable: Iterable[str] | None = None) -> Predicate | None:
+    """A predicate; None for a selector that selects everything. `selectable` are the selectableFields of a custom kind,
+    as paths without the leading dot. Raises Rejected."""
+    terms = field_terms(text)
+    own = _FIELDS.get((kind.group, kind.kind), ())
+    known = {*_COMMON, *own, *(selectable or ())}
+    tests = []
+    for path, value, negated in terms:
+        if path not in known:
+            if own or selectable is not None:
+                raise bad_request(f"field label not supported: {path}")
+            raise bad_request(f'"{path}" is not a known field selector: only "metadata.name", "metadata.namespace"')
+        tests.append((_ELSEWHERE.get(path) or tuple(path.split(".")), value, negated))
+    if not tests:
+        return None
+    return lambda obj: all((_field_text(obj, names) == value) != negated for names, value, negated in tests)
+
+
+def field_terms(text: str) -> list[tuple[str, str, bool]]:
+    """The terms of a selector: path, value, and whether it is `!=`. Raises Rejected."""
+    terms = []
+    for part in filter(None, text.split(",")):
+        match = re.search(r"!=|==|=", part)
+        if match is None:
+            raise bad_request(f"invalid selector: '{text}'; can't understand '{part}'")
+        terms.append((part[: match.start()], part[match.end() :], match[0] == "!="))
+    return terms
+
+
+def _field_text(obj: Object, names: tuple[str, ...]) -> str:
+    value: JSON = obj
+    for name in names:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    if value is None:
+        return {"unschedulable": "false", "hostNetwork": "false", "succeeded": "0"}.get(names[-1], "")  # as in Go
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else str(value)
+
+
+def parse_selection(query: Mapping[str, str], served: ServedKind) -> Predicate | None:
+    """None selects all. Raises Rejected."""
+    labels = label_selector(query.get("labelSelector", ""))
+    fields = field_selector(
+        query.get("fieldSelector", ""), served.kind, selectable=served.selectable if served.is_custom else None
+    )
+    if labels is None or fields is None:
+        return labels or fields
+    return lambda obj: labels(obj) and fields(obj)

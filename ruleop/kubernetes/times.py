@@ -1,12 +1,17 @@
-"""Durations as Go writes them: 1h30m, 250ms, -1.5s."""
+"""Times and durations as Kubernetes and Go write them: 2026-11-30T12:00:00Z, 1h30m, 250ms, -1.5s."""
 
 from __future__ import annotations
 
 import re
+import time
+from datetime import datetime
 from fractions import Fraction
 from typing import Final
 
 import orjson
+
+# -- durations --------------------------------------------------------------------------------------------------------
+
 
 _PART: Final = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)([^0-9.]*)")
 _UNITS: Final = {
@@ -44,3 +49,23 @@ def duration_parts(text: str) -> list[Fraction]:
             raise ValueError(f"time: invalid duration {shown}")
         found.append(sign * amount)
     return found
+
+
+# -- times -----------------------------------------------------------------------------------------------------------
+
+
+def now() -> str:
+    return timestamp(time.time())
+
+
+def timestamp(seconds: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+
+
+def as_duration(seconds: int) -> float:
+    """The seconds as a duration of Go: nanoseconds of 64 bits, which overflow after 292 years."""
+    return ((seconds * 10**9 + (1 << 63)) % (1 << 64) - (1 << 63)) / 1e9
+
+
+def seconds_of(timestamp: str) -> float:
+    return datetime.fromisoformat(timestamp).timestamp()

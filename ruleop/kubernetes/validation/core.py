@@ -1,11 +1,11 @@
-"""Services, ConfigMaps, Secrets, Events."""
+"""Services, ConfigMaps, Secrets, Events, and the volumes of storage."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.builtin.immutable_fields import immutable_changes, needs_health_check, value_at
-from ruleop.kubernetes.validation.addresses import validate_address, validate_cidr, validate_external_address
+from ruleop.kubernetes.quantity import parse_quantity
 from ruleop.kubernetes.validation.field_errors import (
     FieldError,
     duplicate,
@@ -14,18 +14,40 @@ from ruleop.kubernetes.validation.field_errors import (
     invalid_value,
     invalid_values,
     required,
+    subdomain_problems,
     too_long,
     unsupported,
+    validate_address,
+    validate_cidr,
+    validate_external_address,
 )
-from ruleop.kubernetes.validation.field_names import subdomain_problems
-from ruleop.kubernetes.validation.rows import Rows, sub_table
-from ruleop.kubernetes.validation.rules import between, forbids, on_update, placed, unique
+from ruleop.kubernetes.validation.pods import SOURCES
+from ruleop.kubernetes.validation.rules import (
+    Rows,
+    between,
+    forbids,
+    frozen,
+    holds,
+    is_changed,
+    missing,
+    needed,
+    on_update,
+    placed,
+    quantity,
+    sub_table,
+    union,
+    unique,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+    from collections.abc import Iterator
 
     from ruleop.kubernetes.kinds import Object
     from ruleop.kubernetes.validation.rules import At, Errors
+
+
+# -- Services --------------------------------------------------------------------------------------------------------
+
 
 HEADLESS: Final = "None"
 WITH_NODE_PORTS: Final = ("NodePort", "LoadBalancer")
@@ -65,8 +87,8 @@ def _ports(ports: Any, at: At) -> Iterator[FieldError]:
             seen.add(key)
 
 
-def validate_cluster_ips(spec: Object, known: Container[str]) -> Iterator[FieldError]:
-    """The errors of the cluster IPs and their families. `known`: addresses of the previous version."""
+def validate_cluster_ips(spec: Object) -> Iterator[FieldError]:
+    """The errors of the cluster IPs and their families."""
     addresses, families, field = list(spec.get("clusterIPs") or ()), spec.get("ipFamilies") or (), "spec.clusterIPs"
     if (address := spec.get("clusterIP")) and not addresses:
         yield required(field)
@@ -85,7 +107,7 @@ def validate_cluster_ips(spec: Object, known: Container[str]) -> Iterator[FieldE
             yield invalid_value(field, addresses, "'None' must be the first and only value")
         return
     numbered = list(enumerate(addresses))
-    malformed = [error for index, each in numbered for error in validate_address(f"{field}[{index}]", each, known)]
+    malformed = [error for index, each in numbered for error in validate_address(f"{field}[{index}]", each)]
     yield from malformed
     actual = ["IPv6" if ":" in each else "IPv4" for each in addresses]
     if len(actual) > 2:
@@ -98,14 +120,14 @@ def validate_cluster_ips(spec: Object, known: Container[str]) -> Iterator[FieldE
             yield invalid_value(f"{field}[{index}]", each, words)
 
 
-def _by_type(spec: Any, at: At) -> Iterator[FieldError]:
+def _by_type(spec: Any, _: At) -> Iterator[FieldError]:
     type_, headless = spec.get("type"), spec.get("clusterIPs") == [HEADLESS]
     if type_ != "ExternalName":
         if not spec.get("ports") and not headless:
             yield required("spec.ports")
         if type_ in WITH_NODE_PORTS and headless:
             yield invalid_value("spec.clusterIPs[0]", HEADLESS, f"may not be set to 'None' for {type_} services")
-        yield from validate_cluster_ips(spec, (at.old or {}).get("clusterIPs") or ())
+        yield from validate_cluster_ips(spec)
     else:
         for name in ("clusterIPs", "ipFamilies", "ipFamilyPolicy"):
             if spec.get(name):
@@ -127,11 +149,11 @@ def _by_type(spec: Any, at: At) -> Iterator[FieldError]:
 
 
 def _ranges(ranges: Any, at: At) -> Iterator[FieldError]:
-    field, known = "spec.LoadBalancerSourceRanges", {each.strip() for each in at.old or ()}
+    field = "spec.LoadBalancerSourceRanges"
     if at.root["spec"].get("type") != "LoadBalancer":
         yield forbidden_value(field, _NOT_BALANCER)
     for index, each in enumerate(ranges):
-        yield from validate_cidr(f"{field}[{index}]", each.strip(), known)
+        yield from validate_cidr(f"{field}[{index}]", each.strip())
 
 
 def _is_balancer(spec: Object) -> bool:
@@ -143,7 +165,7 @@ SERVICE: Final[Rows] = (
     on_update(_changes),
     {
         "spec": (
-            placed(_by_type),
+            _by_type,
             {
                 "ports": (unique("name"), _ports),
                 "ports[]": {
@@ -154,7 +176,7 @@ SERVICE: Final[Rows] = (
                 },
                 "selector": "labels",
                 "sessionAffinity": "ClientIP|None",
-                "externalIPs[]": placed(lambda value, at: validate_external_address(at.field, value, (at.old,))),
+                "externalIPs[]": lambda value, at: validate_external_address(at.field, value),
                 "type": "ClusterIP|ExternalName|LoadBalancer|NodePort",
                 "loadBalancerSourceRanges": placed(_ranges),
                 "internalTrafficPolicy": "Cluster|Local",
@@ -175,7 +197,7 @@ SERVICE: Final[Rows] = (
     },
 )
 
-# -- configuration -----------------------------------------------------------------------------------------------------
+# -- configuration and Events -----------------------------------------------------------------------------------------
 
 _MAX_DATA: Final = 1024 * 1024
 
@@ -242,3 +264,100 @@ def _namespace(event: Any, _: At) -> Errors:
 
 
 EVENT: Final[Rows] = _namespace
+
+
+# -- PersistentVolumes, claims, StorageClasses -----------------------------------------------------------------------
+
+
+_MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+
+
+def _modes(modes: Any, at: At) -> Iterator[FieldError]:
+    yield from (unsupported(at.field, each, _MODES) for each in modes if each not in _MODES)
+    if "ReadWriteOncePod" in modes and any(each in _MODES and each != "ReadWriteOncePod" for each in modes):
+        yield forbidden_value(at.field, "may not use ReadWriteOncePod with other access modes")
+
+
+def _requested(resources: Any, at: At) -> Errors:
+    """The size that a claim requests: the server leaves `requests` out of its path."""
+    size, place = ((resources or {}).get("requests") or {}).get("storage"), at._replace(field=f"{at.field}[storage]")
+    return (required(place.field),) if size is None else quantity().check(size, place)
+
+
+def _source_group(source: Any, at: At) -> Errors:
+    kind, words = source.get("kind", ""), "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
+    is_known = source.get("apiGroup") or kind == "PersistentVolumeClaim"
+    return () if is_known else (invalid_value(at.field, kind, words),)
+
+
+CLAIM_SPEC: Final[Rows] = {
+    "accessModes": (needed("at least 1 access mode is required"), _modes),
+    "selector": "selector",
+    "resources": missing(_requested),
+    "storageClassName volumeAttributesClassName": "subdomain",
+    "volumeMode": "Block|Filesystem",
+    "dataSource dataSourceRef": (
+        {"name kind": "needed", "apiGroup": "subdomain"},
+        _source_group,
+    ),
+    "dataSourceRef.namespace": "label",
+}
+
+
+def _update(claim: Any, at: At) -> Iterator[FieldError]:
+    path = "spec.resources.requests.storage"
+    if changes := immutable_changes(claim, at.old_root):
+        words = "except resources.requests and volumeAttributesClassName for bound claims"
+        yield forbidden_value("spec", f"spec is immutable after creation {words}")
+    if "spec.volumeMode" in changes:
+        yield immutable_value("volumeMode", value_at(claim, "spec.volumeMode"))
+    size, before, capacity = (
+        parse_quantity(value_at(*each) or 0)
+        for each in ((claim, path), (at.old, path), (at.old, "status.capacity.storage"))
+    )
+    if size is not None and before is not None and capacity is not None and size < before and size <= capacity:
+        yield forbidden_value(path, "field can not be less than status.capacity")
+
+
+CLAIM: Final[Rows] = ({"spec!": CLAIM_SPEC}, on_update(_update))
+
+
+def _capacity(capacity: Any, at: At) -> Errors:
+    if (capacity or {}).keys() == {"storage"}:
+        return quantity().check(capacity["storage"], at._replace(field=f"{at.field}[storage]"))
+    wrong = unsupported(at.field, capacity, ("storage",))
+    return (wrong,) if capacity else (required(at.field), wrong)
+
+
+def _of_volume(spec: Any, at: At) -> Iterator[FieldError]:
+    if spec.get("local") is not None and not spec.get("nodeAffinity"):
+        yield required(at.child("nodeAffinity"), "Local volume requires node affinity")
+    if spec.get("persistentVolumeReclaimPolicy") == "Recycle" and (spec.get("hostPath") or {}).get("path") == "/":
+        words = "may not be 'recycle' for a hostPath mount of '/'"
+        yield forbidden_value(at.child("persistentVolumeReclaimPolicy"), words)
+
+
+_NO_SOURCES: Final = (
+    *("accessModes", "capacity", "claimRef", "mountOptions", "nodeAffinity", "persistentVolumeReclaimPolicy"),
+    *("storageClassName", "volumeAttributesClassName", "volumeMode"),
+)
+VOLUME: Final[Rows] = {
+    "spec!": sub_table(
+        (
+            {
+                "accessModes": ("needed", _modes),
+                "capacity": missing(_capacity),
+                "persistentVolumeReclaimPolicy": "Delete|Recycle|Retain",
+                "volumeMode": "Block|Filesystem",
+                "storageClassName": "subdomain",
+                "nfs.path csi.volumeHandle": "needed",
+                "nfs.path": holds(lambda path: path.startswith("/"), "must be an absolute path"),
+            },
+            SOURCES,
+            union("volume", but=_NO_SOURCES),
+            _of_volume,
+        ),
+        when=is_changed,
+    )
+}
+STORAGE_CLASS: Final = frozen("updates to {0} are forbidden.", forbidden=True)

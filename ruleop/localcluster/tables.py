@@ -1,38 +1,311 @@
-"""The columns and cells of the built-in kinds that authors of templates meet. Others show their names and ages.
-
-The status of a pod is one line: that it is being deleted, an init container that has not completed, a container that
-waits or has ended, the pod's own reason or phase.
-"""
+"""The rows of `kubectl get`: columns and cells of built-in kinds, as Kubernetes prints them, and of custom kinds, by
+their printer columns. Pure functions of an object and a time."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.localcluster.tables.cells import (
-    NONE,
-    OF_TEMPLATE,
-    UNKNOWN,
-    ColumnDefinition,
-    Printer,
-    annotation,
-    boolean,
-    condition,
-    human_duration,
-    is_being_deleted,
-    is_true,
-    labels,
-    load_balancer,
-    printer,
-    since,
-    spec,
-    status,
-)
-from ruleop.localcluster.timestamps import seconds_of
+import orjson
+
+from ruleop.kubernetes.crd import PrinterColumn
+from ruleop.kubernetes.kinds import JSON, Object
+from ruleop.kubernetes.times import seconds_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from ruleop.kubernetes.kinds import JSON, Kind, Object
+    from ruleop.kubernetes.kinds import Kind
+
+
+# -- printers, and the parts of cells --------------------------------------------------------------------------------
+
+
+Cells = Callable[[Object, float], list[JSON]]
+"""The cells of an object at a time, in seconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDefinition:
+    name: str
+    type: str = "string"
+    format: str = ""
+    priority: int = 0  # columns with a priority are only in `kubectl get -o wide`
+    description: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "type": self.type,
+            "format": self.format,
+            "description": self.description,
+            "priority": self.priority,
+        }
+
+
+NAME = ColumnDefinition("Name", format="name")
+
+
+@dataclass(frozen=True, slots=True)
+class Printer:
+    columns: tuple[ColumnDefinition, ...]
+    cells: Cells
+
+
+def printer(columns: str, others: Cells = lambda _obj, _now: []) -> Printer:
+    """A printer with columns such as `Name|Ready:integer|IP+|Node=spec.nodeName?<none>`: names, types other than
+    string, a plus for those that are only in `-o wide`, and perhaps the path of the value with what is shown without
+    one. `others`: the cells of an object beside these and those that many kinds have."""
+    texts = [each.partition("=") for each in columns.split("|")]
+    paths = [path.partition("?")[::2] for _, _, path in texts]
+    shown = tuple(_column(each) for each, _, _ in texts)
+
+    def cells(obj: Object, now: float) -> list[JSON]:
+        values, own = iter(others(obj, now)), {"Name": name(obj), "Age": age(obj, now)}
+        if "Images+" in columns:
+            own |= _of_template(spec(spec(obj).get("jobTemplate") or obj))
+        return [
+            own[each.name] if each.name in own else _value(obj, path, default) if path else next(values)
+            for each, (path, default) in zip(shown, paths, strict=True)
+        ]
+
+    return Printer(shown, cells)
+
+
+def _of_template(desired: Object) -> dict[str, str]:
+    found = spec(desired.get("template") or {}).get("containers") or ()
+    return {
+        "Containers": ",".join(each["name"] for each in found),
+        "Images": ",".join(each.get("image", "") for each in found),
+        "Selector": label_selector(desired.get("selector")) or NONE,
+    }
+
+
+def _value(obj: JSON, path: str, default: str) -> JSON:
+    for step in path.split("."):
+        obj = (obj or {}).get(step)
+    return (int(default) if default.isdecimal() else default) if obj in (None, "") else obj
+
+
+def _column(text: str) -> ColumnDefinition:
+    name, _, of_type = text.rstrip("+").partition(":")
+    return ColumnDefinition(
+        name, of_type or "string", "name" if name == "Name" else "", priority=1 if text.endswith("+") else 0
+    )
+
+
+OF_TEMPLATE: Final = "Containers+|Images+|Selector+"
+"""The columns of what makes pods."""
+
+
+NONE: Final = "<none>"
+UNSET: Final = "<unset>"
+UNKNOWN: Final = "<unknown>"
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+
+
+def human_duration(seconds: float) -> str:
+    """Two or three significant figures: 5s, 3m20s, 12m, 5h3m, 30h, 5d2h, 100d, 3y40d."""
+    whole = int(seconds)
+    if whole < -1:  # a second's difference between clocks is not an error
+        return "<invalid>"
+    minutes, hours, days = whole // _MINUTE, whole // _HOUR, whole // _DAY
+    years = days // 365
+    if whole < 2 * _MINUTE:
+        return f"{max(whole, 0)}s"
+    if minutes < 10:
+        return _pair(minutes, "m", whole % _MINUTE, "s")
+    if minutes < 3 * 60:
+        return f"{minutes}m"
+    if hours < 8:
+        return _pair(hours, "h", minutes % 60, "m")
+    if hours < 48:
+        return f"{hours}h"
+    if days < 8:
+        return _pair(days, "d", hours % 24, "h")
+    if years < 2:
+        return f"{days}d"
+    return _pair(years, "y", days % 365, "d") if years < 8 else f"{years}y"
+
+
+def _pair(large: int, unit: str, small: int, small_unit: str) -> str:
+    return f"{large}{unit}{small}{small_unit}" if small else f"{large}{unit}"
+
+
+def since(timestamp: JSON, now: float) -> str:
+    return human_duration(now - seconds_of(timestamp)) if timestamp else UNKNOWN
+
+
+def name(obj: Object) -> str:
+    found: str = obj["metadata"].get("name", "")
+    return found
+
+
+def age(obj: Object, now: float) -> str:
+    return since(obj["metadata"].get("creationTimestamp"), now)
+
+
+def annotation(obj: Object, key: str) -> str:
+    found: str = (obj["metadata"].get("annotations") or {}).get(key, "")
+    return found
+
+
+def is_being_deleted(obj: Object) -> bool:
+    return bool(obj["metadata"].get("deletionTimestamp"))
+
+
+def spec(obj: Object) -> Object:
+    found: Object = obj.get("spec") or {}
+    return found
+
+
+def status(obj: Object) -> Object:
+    found: Object = obj.get("status") or {}
+    return found
+
+
+def labels(found: Mapping[str, str] | None) -> str:
+    return ",".join(f"{key}={value}" for key, value in sorted((found or {}).items())) or NONE
+
+
+def label_selector(selector: Object | None) -> str:
+    """A LabelSelector as `kubectl -l` takes it; empty if it selects everything or nothing."""
+    selector = selector or {}
+    parts = [(key, f"{key}={value}") for key, value in (selector.get("matchLabels") or {}).items()]
+    for each in selector.get("matchExpressions") or ():
+        key, values = each["key"], ",".join(sorted(each.get("values") or ()))
+        match each["operator"]:
+            case "In":
+                parts.append((key, f"{key} in ({values})"))
+            case "NotIn":
+                parts.append((key, f"{key} notin ({values})"))
+            case "Exists":
+                parts.append((key, key))
+            case _:
+                parts.append((key, f"!{key}"))
+    return ",".join(text for _, text in sorted(parts, key=lambda part: part[0]))
+
+
+def boolean(value: JSON) -> str:
+    return UNSET if value is None else "True" if value else "False"
+
+
+def condition(obj: Object, of_type: str) -> Object | None:
+    conditions: Iterable[Object] = status(obj).get("conditions") or ()
+    return next((each for each in conditions if each.get("type") == of_type), None)
+
+
+def is_true(obj: Object, of_type: str) -> bool:
+    found = condition(obj, of_type)
+    return found is not None and found.get("status") == "True"
+
+
+def load_balancer(obj: Object) -> str:
+    ingress = (status(obj).get("loadBalancer") or {}).get("ingress") or ()
+    return ",".join(sorted({found for each in ingress if (found := each.get("ip") or each.get("hostname"))}))
+
+
+# -- custom kinds ----------------------------------------------------------------------------------------------------
+#
+# Of the JSONPath of printer columns, the common form: `.spec.size`, `.metadata.labels.app\.kubernetes\.io/name`,
+# `.items[0].name`, `.items[*].name`, `.conditions[?(@.type=="Ready")].status`. A column with another path is empty.
+
+
+_STEP: Final = re.compile(
+    r"""\.(?P<field>(?:\\.|[^.\[\\])+)
+    |\[(?P<index>\d+|\*)\]
+    |\[\?\(\s*@\.(?P<key>\w+)\s*==\s*(?P<quote>['"])(?P<value>[^'"]*)(?P=quote)\s*\)\]""",
+    re.VERBOSE,
+)
+_ESCAPE: Final = re.compile(r"\\(.)")
+
+
+def values_at(path: str, value: JSON) -> list[JSON]:
+    """The values at a path; none if it leads nowhere."""
+    found, position = [value], 0
+    while position < len(path):
+        match = _STEP.match(path, position)
+        if match is None:
+            return []
+        found, position = [each for one in found for each in _members(match, one)], match.end()
+    return found
+
+
+def _members(step: re.Match[str], value: JSON) -> list[JSON]:
+    if isinstance(value, dict):
+        name = _ESCAPE.sub(r"\1", step["field"] or "")
+        return [value[name]] if name in value else []
+    if not isinstance(value, list) or step["field"]:
+        return []
+    if step["key"]:
+        return [each for each in value if isinstance(each, dict) and each.get(step["key"]) == step["value"]]
+    return value if step["index"] == "*" else value[int(step["index"]) :][:1]
+
+
+_AGE: Final = (PrinterColumn("Age", "date", ".metadata.creationTimestamp"),)
+
+
+def custom_columns(declared: Sequence[PrinterColumn]) -> tuple[ColumnDefinition, ...]:
+    """The name, and the declared columns; without any, the age."""
+    others = (
+        ColumnDefinition(
+            each.name,
+            each.type,
+            each.format,
+            each.priority,
+            each.description or f"Custom resource definition column (in JSONPath format): {each.json_path}",
+        )
+        for each in declared or _AGE
+    )
+    return (NAME, *others)
+
+
+def custom_cells(declared: Sequence[PrinterColumn], obj: Object, now: float) -> list[JSON]:
+    return [name(obj), *(_cell(each, obj, now) for each in declared or _AGE)]
+
+
+def _cell(column: PrinterColumn, obj: Object, now: float) -> JSON:
+    found = values_at(column.json_path, obj)
+    if not found:
+        return None
+    value = found[0]
+    if column.type == "string":
+        return _text(value)
+    return None if value is None else _typed(column.type, value, now)
+
+
+def _typed(of_type: str, value: JSON, now: float) -> JSON:
+    """The value, if it is of the column's type."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    match of_type:
+        case "integer":
+            return int(value) if is_number else None
+        case "number":
+            return value if is_number else None
+        case "boolean":
+            return value if isinstance(value, bool) else None
+        case "date" if isinstance(value, str):
+            try:
+                return since(value, now)
+            except ValueError:
+                return "<invalid>"
+        case _:
+            return None
+
+
+def _text(value: JSON) -> str:
+    """The value as JSON, without quotes."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict | list | float):
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+    return "<no value>" if value is None else str(value)
+
+
+# -- built-in kinds --------------------------------------------------------------------------------------------------
+
 
 _CONDITIONS: Mapping[str, str] = {
     "Succeeded": "The pod has completed successfully.",

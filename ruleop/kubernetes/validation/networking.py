@@ -1,29 +1,46 @@
-"""Ingresses, IngressClasses, NetworkPolicies."""
+"""Ingresses, IngressClasses, NetworkPolicies, EndpointSlices."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.builtin.immutable_fields import immutable_changes, value_at
-from ruleop.kubernetes.validation.addresses import parse_address, parse_network, validate_cidr
 from ruleop.kubernetes.validation.field_errors import (
     FieldError,
     forbidden_value,
     immutable_value,
     invalid_value,
     invalid_values,
+    parse_address,
+    parse_network,
     required,
+    subdomain_problems,
     too_long,
     unsupported,
+    validate_cidr,
+    validate_external_address,
 )
-from ruleop.kubernetes.validation.field_names import subdomain_problems
-from ruleop.kubernetes.validation.rows import Rows, is_new, sub_table
-from ruleop.kubernetes.validation.rules import FieldRule, holds, missing, one_of, placed, rule
+from ruleop.kubernetes.validation.rules import (
+    FieldRule,
+    Rows,
+    frozen,
+    holds,
+    is_changed,
+    is_new,
+    missing,
+    needed,
+    one_of,
+    placed,
+    rule,
+    sub_table,
+    unique,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.kubernetes.validation.rules import At, Errors
+
 
 _CLASS: Final = "kubernetes.io/ingress.class"
 
@@ -138,23 +155,14 @@ def _controller(controller: Any, at: At) -> Iterator[FieldError]:
 INGRESS_CLASS: Final[Rows] = {"spec!.controller": FieldRule(_controller, missing=True, is_local=False)}
 
 
-def _blocks(policy: Any) -> set[Any]:
-    """The ranges of a policy."""
-    spec = (policy or {}).get("spec") or {}
-    rules = [(rule, side) for name, side in (("ingress", "from"), ("egress", "to")) for rule in spec.get(name) or ()]
-    blocks = [peer.get("ipBlock") or {} for rule, side in rules for peer in rule.get(side) or ()]
-    return {each for block in blocks for each in (block.get("cidr"), *(block.get("except") or ()))}
-
-
 def _block(block: Any, at: At) -> Iterator[FieldError]:
-    cidr, known = block.get("cidr", ""), _blocks(at.old_root)
-    if not cidr:
+    if not (cidr := block.get("cidr", "")):
         yield required(at.child("cidr"))
         return
-    yield from validate_cidr(at.child("cidr"), cidr, known)
+    yield from validate_cidr(at.child("cidr"), cidr)
     whole: Any = parse_network(cidr)
     for index, each in enumerate(block.get("except") or () if whole is not None else ()):
-        yield from validate_cidr(at.child(f"except[{index}]"), each, known)
+        yield from validate_cidr(at.child(f"except[{index}]"), each)
         part: Any = parse_network(each)
         if part is not None and (part.version != whole.version or part == whole or not part.subnet_of(whole)):
             yield invalid_value(at.child(f"except[{index}]"), each, "must be a strict subset of `cidr`")
@@ -181,7 +189,7 @@ def _peer(peer: Any, at: At) -> Iterator[FieldError]:
         yield forbidden_value(at.field, "may not specify both ipBlock and another peer")
 
 
-_PEER: Final[Rows] = ({"podSelector namespaceSelector": "selector", "ipBlock": placed(_block)}, _peer)
+_PEER: Final[Rows] = ({"podSelector namespaceSelector": "selector", "ipBlock": _block}, _peer)
 _PORTS: Final[Rows] = ({"protocol": "TCP|UDP|SCTP", "port": "optional-port-or-name"}, _end_port)
 
 
@@ -203,3 +211,30 @@ NETWORK_POLICY: Final[Rows] = {
         "policyTypes": _types,
     }
 }
+
+
+def _addresses(addresses: Any, at: At) -> Iterator[FieldError]:
+    """The addresses of an endpoint are of the type of their slice."""
+    family = at.root.get("addressType")
+    for index, each in enumerate(addresses if family in ("IPv4", "IPv6") else ()):
+        errors = list(validate_external_address(f"{at.field}[{index}]", each))
+        if (":" in each) != (family == "IPv6") and not any("must be a valid" in error.message for error in errors):
+            yield invalid_value(at.field, each, f"must be an {family} address")
+        yield from errors
+
+
+ENDPOINT_SLICE: Final[Rows] = (
+    frozen(),
+    {
+        "addressType": "needed |FQDN|IPv4|IPv6",
+        "ports": unique("name", empty=True),
+        "ports[]": {"name": "label", "protocol": "PROTOCOL", "appProtocol": "full-key"},
+        "endpoints": sub_table(
+            {
+                "[].addresses": (needed("must contain at least 1 address"), placed(_addresses)),
+                "[].hostname": "full-label",
+            },
+            when=is_changed,
+        ),
+    },
+)

@@ -1,1 +1,0 @@
-"""Validation of the kinds of `apiextensions`."""

@@ -1,1 +1,0 @@
-"""The tables of the built-in kinds, by their API groups."""
