@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import dataclasses
 import traceback
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

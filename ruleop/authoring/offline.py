@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.errors import RuleError, Site
@@ -34,6 +33,7 @@ from ruleop.language.secrets.secret_values import SECRET
 from ruleop.language.templates.resource_reader import read_resources
 from ruleop.nearest import did_you_mean
 from ruleop.planning.model.observed import KindInfo, Kinds, Served
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

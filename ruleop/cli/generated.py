@@ -7,7 +7,7 @@ import contextlib
 import errno
 import functools
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, get_args
 
@@ -22,6 +22,7 @@ from ruleop.cli.terminal import print_lines, print_text
 from ruleop.files import read_regular, why_unreadable
 from ruleop.language.rules import ProjectErrors, operator_choices
 from ruleop.language.rules.operator_choices import Choices, Rules, read_choices
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

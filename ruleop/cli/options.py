@@ -4,7 +4,6 @@ when it cannot be used. A command with the options of a cluster works without on
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,6 +13,7 @@ from ruleop.cli.program import DEBUG, F, UsageError
 from ruleop.errors import Site
 from ruleop.files import read_named, read_regular, why_unreadable
 from ruleop.language.rules import MAX_CRD_BYTES, RuleFiles
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,6 +29,7 @@ from ruleop.nearest import nearest
 from ruleop.planning import FixedObjects, Observed, Problem, choose_rule, plan
 from ruleop.planning.recording import Replay, read_document
 from ruleop.planning.rendering.time_functions import parse_time
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

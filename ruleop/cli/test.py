@@ -9,7 +9,7 @@ import os
 import re
 import sys
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,6 +28,7 @@ from ruleop.errors import RuleopError
 from ruleop.files import read_regular
 from ruleop.language.rules import ProjectErrors
 from ruleop.printable import json_document
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

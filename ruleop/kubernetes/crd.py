@@ -7,7 +7,6 @@ is not parsed: ruleop reads only the version that the rule names."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +22,7 @@ from ruleop.kubernetes.schema import (
     format_value,
     is_type,
 )
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

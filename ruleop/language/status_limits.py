@@ -8,11 +8,11 @@ the conditions that fit, and no status without its required fields; `check` and 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.crd import declares, default, drop_unknown, schema_at
 from ruleop.kubernetes.schema import validate
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping

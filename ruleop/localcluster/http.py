@@ -14,7 +14,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from email.utils import formatdate
 from http import HTTPStatus
 from types import MappingProxyType
@@ -24,6 +24,7 @@ from urllib.parse import parse_qsl, unquote
 import httptools
 
 from ruleop.errors import RuleopError
+from ruleop.values import dataclass
 
 # -- requests, and what may be answered to them -----------------------------------------------------------------------
 

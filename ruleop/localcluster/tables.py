@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -13,6 +12,7 @@ import orjson
 from ruleop.kubernetes.crd import PrinterColumn
 from ruleop.kubernetes.kinds import JSON, Object
 from ruleop.kubernetes.times import seconds_of
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

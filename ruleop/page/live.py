@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
 import structlog
+
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Generator, Iterator

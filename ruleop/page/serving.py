@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import socket
 import time
-from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
@@ -39,6 +38,7 @@ from ruleop.page.guards import ReviewGuard, TokenGuard, hosts_of, refusal
 from ruleop.page.live import Live, PageFragment, TooManyViewers
 from ruleop.page.source import STATES, NotFound, PageFilter, PageSource, resource_url
 from ruleop.printable import json_document, printable_lines
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     import ssl

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlencode
 
@@ -32,6 +32,7 @@ from ruleop.planning import choose_rule
 from ruleop.planning.model.conditions import find_condition
 from ruleop.planning.model.marks import part_of
 from ruleop.planning.rollout import WaveView, in_order, member_of, size_of_wave
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence

@@ -19,7 +19,7 @@ written.
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final, Literal
 
 from ruleop.kubernetes.kinds import Kind, ObjectKey
@@ -44,6 +44,7 @@ from ruleop.planning.model.observed import Served
 from ruleop.planning.model.rule_permissions import denied_write, missing_list_permission
 from ruleop.planning.rendering.time_functions import parse_time
 from ruleop.planning.status import overall_conditions
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.resources
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -28,6 +28,7 @@ from ruleop.kubernetes.crd import definition_of
 from ruleop.language.rules import Findings, ProjectErrors
 from ruleop.language.rules.check_ids import id_of, refusal
 from ruleop.language.rules.checking import checked
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

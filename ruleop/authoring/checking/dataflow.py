@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, Any, Final
@@ -26,6 +26,7 @@ from ruleop.language.templates.compile import origins_of, slots_from
 from ruleop.language.templates.compile.references import picked_names
 from ruleop.language.templates.filters.registry import filters_that_give
 from ruleop.language.templates.syntax import chain_of
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

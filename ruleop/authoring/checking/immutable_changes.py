@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.builtin.immutable_fields import immutable_changes
 from ruleop.kubernetes.kinds import GroupKind
 from ruleop.planning.child.kinds.ordinary import SENSITIVE
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

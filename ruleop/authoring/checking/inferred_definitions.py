@@ -11,7 +11,7 @@ from says nothing about the status, and the API server would refuse the whole st
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.checking.typing.conformance import Types, own_fields
@@ -42,6 +42,7 @@ from ruleop.language.status_limits import WRITTEN
 from ruleop.language.templates.bodies.body import BodyEntry, BodyMembers, BodySpread, Items
 from ruleop.language.templates.resource_reader import read_resources
 from ruleop.messages import format_path
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from ruleop.authoring.checking.typing.conformance import Typed

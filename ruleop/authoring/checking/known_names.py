@@ -9,12 +9,13 @@ may a text of very many parts.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from ruleop.language.templates import TextTemplate, syntax
 from ruleop.language.templates.syntax import chain_of, find, names_in
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.checking.needed_permissions import (
@@ -15,6 +15,7 @@ from ruleop.authoring.checking.needed_permissions import (
 from ruleop.authoring.offline import OfflineKinds
 from ruleop.kubernetes.permissions import ANY, listed, place
 from ruleop.planning.model.rule_permissions import BINDINGS, RBAC, ROLES
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -4,7 +4,7 @@ and `generate rbac` makes roles of them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,6 +30,7 @@ from ruleop.kubernetes.permissions import (
 from ruleop.language.rules import Findings
 from ruleop.language.templates.bodies.body import BodyMembers, Scalar, literal_data, member
 from ruleop.planning.model.rule_permissions import RBAC, Granting, Need, needs
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

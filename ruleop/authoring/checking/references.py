@@ -12,7 +12,6 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from ruleop.authoring.checking.dataflow import MAKE_NOTHING, fields_of_pod, pod_template
@@ -33,6 +32,7 @@ from ruleop.kubernetes.kinds import GroupKind
 from ruleop.language.templates import TextTemplate
 from ruleop.language.templates.syntax import names_in
 from ruleop.nearest import did_you_mean, nearest
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ import functools
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.checking.object_names import is_label_field
@@ -40,6 +40,7 @@ from ruleop.language.templates.bodies.body import BodyMembers, BodySpread, Items
 from ruleop.language.templates.bodies.documents import possible_of
 from ruleop.planning import FixedObjects, Observed, Problem, choose_rule, plan
 from ruleop.planning.model.actions import distinct
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.checking.typing.types import kind_of
 from ruleop.kubernetes.quantity import parse_quantity
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

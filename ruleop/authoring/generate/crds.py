@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import importlib.resources
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.checking.inferred_definitions import sound_definitions
@@ -16,6 +15,7 @@ from ruleop.kubernetes.schema import SchemaError
 from ruleop.language.status_limits import limits_of
 from ruleop.language.templates.resource_reader import read_resources
 from ruleop.messages import format_path
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -3,7 +3,6 @@ objects that it observes, and its status. An edge leads from what is there first
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from html import escape
 from itertools import chain, combinations, pairwise
 from typing import TYPE_CHECKING, Final, Literal
@@ -18,6 +17,7 @@ from ruleop.language.rules.scopes import possible_in
 from ruleop.language.templates import Tree
 from ruleop.messages import shortened
 from ruleop.printable import printable, printable_lines
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

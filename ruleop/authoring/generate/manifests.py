@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -18,6 +17,7 @@ from ruleop.authoring.scaffold import rules_text
 from ruleop.errors import Site
 from ruleop.language.rules import Findings, ProjectErrors
 from ruleop.language.rules.operator_choices import FILE, settings
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

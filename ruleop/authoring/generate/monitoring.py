@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.generate.crds import MARK
 from ruleop.authoring.scaffold import rules_text
 from ruleop.printable import json_document
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -6,7 +6,7 @@ may edit a namespace may edit the custom resources in it. Only the operator writ
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.checking.dataflow import Sources
@@ -23,6 +23,7 @@ from ruleop.authoring.scaffold import Noted
 from ruleop.kubernetes.permissions import IMPERSONATE, listed, ordered
 from ruleop.language.rules import Findings, ProjectErrors
 from ruleop.planning.model.rule_permissions import RBAC
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

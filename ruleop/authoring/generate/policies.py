@@ -11,7 +11,7 @@ only at creations and at changes of what its rules read. So a new rule does not 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.checking.typing.types import KindSchemas, SchemaNode
@@ -22,6 +22,7 @@ from ruleop.authoring.generate.crds import MARK
 from ruleop.authoring.scaffold import rules_text
 from ruleop.language.templates import syntax
 from ruleop.language.templates.compile.hints import has_templates
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -43,6 +43,7 @@ from ruleop.planning.model.conditions import find_condition
 from ruleop.planning.model.managers import managers_on
 from ruleop.planning.model.marks import RULEOP, claim_on, is_paused, part_of
 from ruleop.planning.rendering.child_field_sites import MAX_LINES, lines_of
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

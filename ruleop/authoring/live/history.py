@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
@@ -45,6 +45,7 @@ from ruleop.planning.child.existing import read_record
 from ruleop.planning.model.conditions import ROLLOUT, find_condition, named_revision
 from ruleop.planning.model.marks import MANAGED_BY, RESERVED, RULEOP, claim_on
 from ruleop.planning.rollout import SHORT, member_of
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

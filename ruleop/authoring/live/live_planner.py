@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 from collections import defaultdict
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -29,6 +29,7 @@ from ruleop.operator.wire.client.server_errors import ApiError, Problem
 from ruleop.planning import Failure, History, Observed, Plan, choose_rule, plan
 from ruleop.planning.history import Refusal, Writes
 from ruleop.planning.model.marks import PART_OF, part_of
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence

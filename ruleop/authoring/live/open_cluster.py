@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.live.reader import LiveKinds, Reader, ReadOnlyConnection, connected
@@ -21,6 +21,7 @@ from ruleop.operator.rollouts import OWN_LABEL, rollouts_key
 from ruleop.operator.shards import read_lease
 from ruleop.operator.wire.client.server_errors import ApiError
 from ruleop.operator.wire.leader.shards import NO_SHARD, requirements
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence

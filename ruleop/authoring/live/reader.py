@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.errors import RuleopError
@@ -27,6 +26,7 @@ from ruleop.operator.wire.http.access import CredentialsError
 from ruleop.planning import KindInfo, Served
 from ruleop.planning.model.marks import PART_OF, names_an_owner
 from ruleop.planning.model.observed import FixedObjects, Query
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence

@@ -10,7 +10,7 @@ are not found.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final
 
 from ruleop.errors import RuleopError
@@ -23,6 +23,7 @@ from ruleop.planning import Owner, choose_rule
 from ruleop.planning.child.field_patches import patch_targets, patches_on
 from ruleop.planning.model.managers import manager_of, managers_on
 from ruleop.planning.model.marks import PART_OF, claim_on, named_owner
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping

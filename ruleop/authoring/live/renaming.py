@@ -7,7 +7,6 @@ command is repeated.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.live.open_cluster import CONFIG_MAP, LEASE, describe_lease, is_fresh, read_leases
@@ -22,6 +21,7 @@ from ruleop.operator.wire.client.client import Client
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
 from ruleop.planning import Owner
 from ruleop.planning.model.marks import PART_OF, claim_on
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.live.open_cluster import CONFIG_MAP
@@ -23,6 +22,7 @@ from ruleop.operator.rollouts import RolloutStore, rollouts_key, watch_key
 from ruleop.operator.server_api import ServerApi, StoredData
 from ruleop.operator.wire.client.client import Client
 from ruleop.planning.rollout import SHORT, Refused, RolloutRevision, reverted
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

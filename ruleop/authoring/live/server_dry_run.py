@@ -8,7 +8,7 @@ write that needs an earlier one cannot be asked about: one into a Namespace that
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.live.reader import DryRunClient
@@ -20,6 +20,7 @@ from ruleop.operator.passes.executor import Executor
 from ruleop.operator.server_api import ServerApi
 from ruleop.planning import Create, Delete, Plan, Problem, ResourceAction, State
 from ruleop.planning.changes import NOTHING, condition_reason, differences
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Sequence

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ruleop.authoring.report.planned import HIDDEN, Verdict, as_document
@@ -17,6 +17,7 @@ from ruleop.messages import shortened
 from ruleop.planning.changes import NOTHING, Difference, Verb, changes, flow, is_mark, leaves, verb_of
 from ruleop.planning.model.actions import AddFinalizer, Delete, Expire, FinalizerAction, RemoveFinalizer
 from ruleop.planning.rollout import WaveView, in_order, size_of_wave
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,6 +30,7 @@ from ruleop.planning.model.actions import (
     Patch,
     ServerSideApply,
 )
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

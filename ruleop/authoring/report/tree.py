@@ -6,11 +6,12 @@ The columns are those of the rows below custom resources, whose own titles may b
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.report.spans import WIDTH, Line, Span, Tone
 from ruleop.messages import shortened
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence

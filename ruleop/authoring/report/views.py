@@ -9,7 +9,7 @@ fields are those of the document.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ruleop.authoring.report.planned import HIDDEN, NULL, Planned, plan_document
@@ -23,6 +23,7 @@ from ruleop.planning.model.actions import State, distinct
 from ruleop.planning.model.conditions import find_condition
 from ruleop.planning.model.managers import FieldsManager, managers_on
 from ruleop.planning.model.marks import RULEOP, part_of
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.ruletests.format import CaseTable, StepTable
@@ -24,6 +24,7 @@ from ruleop.language.templates.compile import Library
 from ruleop.language.templates.values.data import scalar_text
 from ruleop.language.templates.yaml_reader import MAX_DEPTH, Anchors
 from ruleop.nearest import did_you_mean_quoted
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

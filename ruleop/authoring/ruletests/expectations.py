@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ruleop.authoring.ruletests.results import (
@@ -22,6 +21,7 @@ from ruleop.language.secrets.secret_values import leaves_of
 from ruleop.nearest import did_you_mean
 from ruleop.planning.changes import NOTHING
 from ruleop.planning.model.marks import MANAGED_BY, RESERVED, RULEOP
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -1,11 +1,8 @@
 """The tables of a test file. This is the only declaration of its keys: the parser, the JSON Schema and the reference in
 docs/testing.md come from it."""
 
-# ruff: noqa: RUF009 - `key` returns a field, as dataclasses.field does
-
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from ruleop.language.rules.keys.tables import Constraint, Table, TableOf, key, keys, table_schema
@@ -25,6 +22,7 @@ from ruleop.language.rules.keys.value_types import (
     wrong_type,
 )
 from ruleop.language.templates import YamlNode
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import JSON

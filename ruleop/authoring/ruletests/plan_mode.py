@@ -7,7 +7,7 @@ else would notice a port in quotes. Most cases of a project render the same obje
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ruleop.authoring.checking.refused_objects import with_violations
@@ -23,6 +23,7 @@ from ruleop.planning import History, Observed, Plan, ResourceAction, choose_rule
 from ruleop.planning.changes import verb_of
 from ruleop.planning.child.readiness import readiness
 from ruleop.planning.model.marks import Owner
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

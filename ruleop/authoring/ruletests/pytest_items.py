@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -24,6 +24,7 @@ from ruleop.errors import RuleopError, Site
 from ruleop.language.rules import ProjectErrors
 from ruleop.language.rules.operator_choices import read_choices
 from ruleop.printable import printable
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ itself expects is shown.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from ruleop.authoring.report import Line, Place, Span, Tone, differing_lines
@@ -18,6 +18,7 @@ from ruleop.language.templates import yaml_text
 from ruleop.language.templates.tree.state import FieldPath, ItemStep
 from ruleop.nearest import nearest
 from ruleop.planning.changes import NOTHING, Value, flow
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence

@@ -4,7 +4,7 @@ lets the rule do its work, and compares the state with its expectations and its 
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.checking.inferred_definitions import with_definitions
@@ -35,6 +35,7 @@ from ruleop.language.rules.checking import load_with_sources
 from ruleop.language.templates import YamlNode, yaml_document
 from ruleop.language.templates.resource_reader import read_resources
 from ruleop.nearest import did_you_mean
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from ruleop.errors import RuleopError, Site
@@ -13,6 +13,7 @@ from ruleop.planning.child.existing import read_record
 from ruleop.planning.model.actions import State
 from ruleop.planning.model.managers import managers_on
 from ruleop.planning.model.marks import PART_OF, Owner, claim_on
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

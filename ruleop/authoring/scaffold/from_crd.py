@@ -9,7 +9,7 @@ import copy
 import itertools
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.offline import rejections
@@ -24,6 +24,7 @@ from ruleop.kubernetes.kinds import LAST_APPLIED, SERVER_METADATA, Kind
 from ruleop.kubernetes.names import MAX_LABEL, is_subdomain
 from ruleop.kubernetes.schema import SchemaError, validate
 from ruleop.language.status_limits import CONDITIONS, OWN_CONDITIONS, WRITTEN, limits_of
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator

@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.scaffold.manifests.plain_credentials import is_secret_name
@@ -29,6 +29,7 @@ from ruleop.kubernetes.crd_checks import SCHEMA_TYPES
 from ruleop.kubernetes.schema import validate
 from ruleop.language.rules.keys.schema_keys import with_empty_default
 from ruleop.language.rules.keys.simple_schema import BASIC, INT_OR_STRING, OF_TYPE, api_type
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import JSON

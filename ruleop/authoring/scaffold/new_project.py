@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.scaffold.inferred_schema import schema_entry
@@ -15,6 +15,7 @@ from ruleop.errors import RuleopError
 from ruleop.kubernetes.crd import schema_at
 from ruleop.kubernetes.names import MOST_OF_NAME
 from ruleop.language.rules import operator_choices
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence

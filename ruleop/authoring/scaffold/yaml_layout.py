@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ruleop.language.templates import yaml_text
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 import importlib.resources
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -19,6 +18,7 @@ import orjson
 from ruleop.kubernetes.builtin.table import ResourceInfo
 from ruleop.kubernetes.kinds import Kind, Object
 from ruleop.kubernetes.schema import OpenApi, with_inner
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import functools
 import importlib.resources
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from ruleop.kubernetes.kinds import GroupKind, Kind, Object
 from ruleop.kubernetes.schema import UNKNOWN, OpenApi, Shape, Unique
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -7,7 +7,7 @@ it runs, as on the server: an int-or-string has one only then.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 
@@ -55,6 +55,7 @@ from ruleop.kubernetes.cel.values import (
 )
 from ruleop.kubernetes.schema import InvalidPatternError, compile_pattern
 from ruleop.nearest import did_you_mean
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -10,7 +10,6 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
@@ -55,6 +54,7 @@ from ruleop.kubernetes.cel.values import (
 )
 from ruleop.kubernetes.quantity import SUFFIXES
 from ruleop.kubernetes.schema import InvalidPatternError, compile_pattern
+from ruleop.values import dataclass
 
 Result: TypeAlias = CelType | Callable[[CelType], CelType]
 """The type of a function's result, which may depend on that of its first argument."""

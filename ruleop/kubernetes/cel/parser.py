@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from typing import Final, NoReturn, TypeAlias
 
 from ruleop.errors import RuleopError
+from ruleop.values import dataclass
 
 # -- syntax -----------------------------------------------------------------------------------------------------------
 #

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +19,7 @@ from ruleop.kubernetes.cel.cel_compiler import compile_rule
 from ruleop.kubernetes.cel.parser import EvaluationError, InvalidRuleError, NotEvaluatedError
 from ruleop.kubernetes.cel.values import Budget, OptionalValue, optional_of, same_json, to_value, type_of_schema
 from ruleop.kubernetes.schema import SchemaFinding
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

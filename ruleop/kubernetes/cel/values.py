@@ -12,11 +12,12 @@ import math
 import operator
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 from ruleop.kubernetes.cel.parser import RESERVED, EvaluationError, NotEvaluatedError
 from ruleop.kubernetes.times import duration_parts
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from fractions import Fraction

@@ -6,13 +6,14 @@ when the object, the list item or the map around it is created: a new container 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ruleop.kubernetes.merge.lists import desired_items, items_by_key
 from ruleop.kubernetes.merge.path import Path, PathSelector, Segment, scalar_text
 from ruleop.kubernetes.schema import UNKNOWN, Shape
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

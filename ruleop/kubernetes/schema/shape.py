@@ -10,11 +10,12 @@ not have them: they are for checks, and for strategic merge patches (`ruleop.kub
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from ruleop.kubernetes.kinds import Kind, Object
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -24,7 +24,6 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import re2
@@ -32,6 +31,7 @@ import re2
 from ruleop.errors import RuleopError
 from ruleop.messages import format_path
 from ruleop.nearest import did_you_mean
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sized

@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, Union
 
 import orjson
@@ -40,6 +40,7 @@ from ruleop.kubernetes.validation.field_errors import (
     validate_labels,
     wildcard_problems,
 )
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

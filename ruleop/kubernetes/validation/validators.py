@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import base64
 import functools
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.builtin.builtin_types import typed_shape
@@ -20,6 +19,7 @@ from ruleop.kubernetes.validation.custom_resource_definitions import (
     rule_warnings,
 )
 from ruleop.kubernetes.validation.rules import At, RuleTable
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -7,10 +7,10 @@ leaves a gap. The first digit is the group: 1 files, 2 watches.yaml, 3 names, 4 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from ruleop.nearest import did_you_mean_quoted
+from ruleop.values import dataclass
 
 Code = Literal[
     "unreadable",

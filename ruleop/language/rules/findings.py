@@ -8,10 +8,11 @@ All mistakes of a project are reported at once. A finding has a place, a message
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Literal
 
 from ruleop.errors import RuleError, RuleopError, Site
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ruleop.errors import Site
@@ -79,6 +79,7 @@ from ruleop.language.templates.compile.library import quoted_names
 from ruleop.language.templates.tree.templates import FOLDER
 from ruleop.nearest import did_you_mean_quoted
 from ruleop.reachable import reached
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -8,7 +8,7 @@ keys: the parser and the JSON Schema come from it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, get_args
 
 from ruleop import __version__
@@ -32,6 +32,7 @@ from ruleop.language.rules.keys.value_types import (
 from ruleop.language.templates import read_yaml
 from ruleop.language.templates.compile import Library
 from ruleop.nearest import did_you_mean_quoted
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,9 +40,6 @@ if TYPE_CHECKING:
 
     from ruleop.kubernetes.kinds import JSON
     from ruleop.language.rules.loading import Loaded
-
-
-# ruff: noqa: RUF009 - `key` returns a field, as dataclasses.field does
 
 
 LINE: Final = TextValue(r"[^\s](.*[^\s])?", "one line of text")

@@ -7,11 +7,11 @@ the reverse where the rules ask for it.
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ruleop.language.templates.values.data import PARTIAL
 from ruleop.reachable import reached
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -13,7 +13,7 @@ from __future__ import annotations
 import glob
 import hashlib
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +22,7 @@ from ruleop.errors import Site
 from ruleop.files import is_utf8, read_regular, resolve_inside, why_unreadable
 from ruleop.language.rules.findings import Finding, Findings
 from ruleop.language.templates import read_yaml
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

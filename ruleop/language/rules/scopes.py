@@ -17,11 +17,12 @@ The views follow "Names" in docs/rules/children.md. In doubt they are narrow, be
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ruleop.language.rules.keys.value_types import Templated
 from ruleop.language.templates import Expression, StringTemplate, TextTemplate, Tree, YamlNode
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

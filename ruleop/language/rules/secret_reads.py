@@ -10,7 +10,7 @@ Children may contain Secret data elsewhere: `secrecy_of` finds where, for messag
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ruleop.language.rules.scopes import metadata_slots, written
@@ -24,6 +24,7 @@ from ruleop.language.secrets.secret_values import (
 )
 from ruleop.language.templates import SECRET_FUNCTIONS, Reference, TextTemplate, syntax
 from ruleop.language.templates.compile import origins_of, slots_from
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -7,7 +7,7 @@ exact values of Secrets, wherever they are in a text that comes from outside, su
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,6 +28,7 @@ from ruleop.language.templates.syntax import EFFECTS, PRINTING, find
 from ruleop.language.templates.tree import nodes
 from ruleop.language.templates.tree.evaluation import takes_items
 from ruleop.language.templates.tree.nodes import BlockItem
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Sequence

@@ -4,11 +4,11 @@ decides that."""
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ruleop.errors import NAMED
 from ruleop.language.secrets.secret_values import MASK
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable

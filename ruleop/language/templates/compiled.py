@@ -3,7 +3,7 @@ mapping of names to values, and raises `Waiting` or `RenderError`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 from ruleop.language.templates.tree.nodes import Documents, Entry
@@ -13,6 +13,7 @@ from ruleop.language.templates.values.data import plain, scalar_text
 from ruleop.language.templates.values.faults import NotThereYet, Waiting, located
 from ruleop.language.templates.values.text import Part, Slot, Text, flatten_parts
 from ruleop.language.templates.values.undefined import OMIT, Broken, Omit, UndefinedValue
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -9,9 +9,11 @@ Nodes are compared by identity. Two expressions that say the same have the same 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from functools import cache
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
@@ -22,6 +22,7 @@ import yaml
 from yaml.cyaml import CParser  # type: ignore[attr-defined]  # the stubs hide it
 
 from ruleop.errors import RuleError, Site
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

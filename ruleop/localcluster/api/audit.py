@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlencode
 
@@ -16,6 +16,7 @@ import orjson
 
 from ruleop.localcluster.api.requests import Route, parse_route, verb_of
 from ruleop.localcluster.http import Response, ResponseStream
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from ruleop.localcluster.http import AnyResponse, Request

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +18,7 @@ from ruleop.localcluster.api.responses import refusal
 from ruleop.localcluster.http import Disconnect, LaterResponse, ResponseStream
 from ruleop.localcluster.status_errors import Rejected
 from ruleop.nearest import did_you_mean
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import orjson
@@ -19,6 +18,7 @@ from ruleop.kubernetes.times import duration_parts
 from ruleop.kubernetes.validation import FieldError, forbidden_value, required, too_long, unsupported
 from ruleop.localcluster.object_store import Name
 from ruleop.localcluster.status_errors import bad_request, internal, invalid_options
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

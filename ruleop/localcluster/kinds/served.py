@@ -6,13 +6,14 @@ names."""
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.crd import default, prune
 from ruleop.kubernetes.schema import UNKNOWN, Shape
 from ruleop.kubernetes.validation import ACCEPTING, Validator
 from ruleop.localcluster.object_store import Resource, Stored, stored
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

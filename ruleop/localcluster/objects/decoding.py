@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ruleop.errors import RuleopError
@@ -27,6 +26,7 @@ from ruleop.kubernetes.validation import (
 )
 from ruleop.localcluster.status_errors import Rejected
 from ruleop.messages import format_path
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

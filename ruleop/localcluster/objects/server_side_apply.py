@@ -11,7 +11,7 @@ time."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import orjson
@@ -36,6 +36,7 @@ from ruleop.localcluster.objects.fieldsets import (
 )
 from ruleop.localcluster.objects.typed import Comparison, NotTypedError, check_typed, compare, field_set, merge, remove
 from ruleop.localcluster.status_errors import Rejected, bad_request
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import JSON, Object

@@ -8,7 +8,6 @@ without fields below them; so is an empty map or list. Where nothing is declared
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,6 +24,7 @@ from ruleop.localcluster.objects.fieldsets import (
     element_text,
     item_element,
 )
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import structlog
@@ -23,6 +22,7 @@ from ruleop.operator.wire.watch.store import StoreState
 from ruleop.planning.child.field_patches import patched_key
 from ruleop.planning.model.observed import KindInfo
 from ruleop.planning.model.rule_permissions import LEFT, verbs
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator

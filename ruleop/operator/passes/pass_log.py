@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import structlog
@@ -20,6 +19,7 @@ from ruleop.operator.queue import Request
 from ruleop.operator.wire.client.event_recorder import EventRecorder, ObjectEvent
 from ruleop.planning import Event, FinalizerAction
 from ruleop.planning.changes import Verb, changes, field_paths, reason_for
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -6,7 +6,7 @@ Costly values are lazy: an unused `let` is not evaluated and cannot fail, and an
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
@@ -35,6 +35,7 @@ from ruleop.planning.model.rule_permissions import missing_list_permission, miss
 from ruleop.planning.model.targets import MAX_OWNED, Target, resolve_targets
 from ruleop.planning.rendering.randomness import MOST_MICROSECONDS, RandomFunctions
 from ruleop.planning.rendering.time_functions import TimeFunctions
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ruleop.authoring.checking.typing.inference import FindingSource, Report, last_name
@@ -29,6 +29,7 @@ from ruleop.language.rules.scopes import possible_in
 from ruleop.language.templates import Origin
 from ruleop.language.templates.bodies.body import BodyEntry, BodyMembers, BodySpread, Items, Node, Printed, Scalar
 from ruleop.nearest import nearest
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

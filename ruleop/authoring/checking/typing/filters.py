@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,6 +35,7 @@ from ruleop.language.templates import syntax
 from ruleop.language.templates.compile.references import literal_names, picked_names
 from ruleop.language.templates.filters.registry import FILTERS
 from ruleop.language.templates.values.operators import METHODS
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

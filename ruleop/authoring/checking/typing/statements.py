@@ -7,7 +7,7 @@ is set may use that field.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.checking.typing import narrowing
@@ -31,6 +31,7 @@ from ruleop.authoring.checking.typing.types import (
 from ruleop.errors import Site
 from ruleop.language.templates import syntax
 from ruleop.language.templates.syntax import find, source_of
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from ruleop.kubernetes.builtin.builtin_types import type_schemas
@@ -17,6 +17,7 @@ from ruleop.kubernetes.crd import META_FIELDS
 from ruleop.kubernetes.schema import OBJECT_META, OPTIONAL_FIELDS
 from ruleop.language.templates import Origin
 from ruleop.language.templates.declarations import KINDS, declared_kinds
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

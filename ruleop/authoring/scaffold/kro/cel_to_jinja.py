@@ -8,7 +8,7 @@ difference remains in a rare case, it is a remark.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.scaffold.kro import jinja_terms as terms
@@ -36,6 +36,7 @@ from ruleop.kubernetes.cel import (
     Select,
     parse,
 )
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

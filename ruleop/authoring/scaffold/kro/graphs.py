@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from ruleop.authoring.scaffold.from_sample import check_kind
@@ -16,6 +16,7 @@ from ruleop.authoring.scaffold.naming import ScaffoldError
 from ruleop.kubernetes.kinds import Kind
 from ruleop.language.rules import Findings
 from ruleop.language.rules.keys.schema_keys import FieldReader
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

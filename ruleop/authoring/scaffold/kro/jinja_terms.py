@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ruleop.authoring.scaffold.naming import expression
 from ruleop.errors import RuleopError
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from ruleop.kubernetes.schema import Schema

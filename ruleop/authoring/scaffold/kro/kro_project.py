@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.offline import rejections
@@ -34,6 +34,7 @@ from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.names import MAX_LABEL
 from ruleop.kubernetes.schema import SchemaFinding
 from ruleop.language.rules import REFUSED_METADATA
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -6,7 +6,7 @@ that users make: the spec has its name, and the rule observes it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.scaffold.from_sample import check_kind
@@ -30,6 +30,7 @@ from ruleop.authoring.scaffold.new_project import NewChild, NewProject
 from ruleop.authoring.scaffold.yaml_layout import TreePath, WrittenExpr, WrittenText, replaced, value_at, walk, without
 from ruleop.kubernetes.builtin.table import builtin_resource
 from ruleop.kubernetes.kinds import Kind
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
@@ -20,6 +20,7 @@ from ruleop.kubernetes.builtin.builtin_types import typed_shape
 from ruleop.kubernetes.builtin.completion import complete
 from ruleop.kubernetes.builtin.table import builtin_resource
 from ruleop.kubernetes.kinds import SERVER_METADATA, Kind
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from ruleop.authoring.offline import Document

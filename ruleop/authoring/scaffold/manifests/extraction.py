@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import base64
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,6 +34,7 @@ from ruleop.authoring.scaffold.naming import free, words
 from ruleop.authoring.scaffold.yaml_layout import items_at, replaced, value_at, walk
 from ruleop.kubernetes.builtin.table import builtin_resource
 from ruleop.kubernetes.kinds import Kind
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -6,7 +6,7 @@ share.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.scaffold.inferred_schema import infer
@@ -15,6 +15,7 @@ from ruleop.authoring.scaffold.naming import ScaffoldError, camel, expression, f
 from ruleop.authoring.scaffold.yaml_layout import WrittenExpr, items_at, value_at, walk
 from ruleop.kubernetes.merge import PathError, PathSelector, parse_path, scalar_text
 from ruleop.language.rules.keys.simple_schema import INT_OR_STRING
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.scaffold.manifests.cleaning import POD_NAME
@@ -16,6 +16,7 @@ from ruleop.authoring.scaffold.naming import camel, free_id, kebab, words
 from ruleop.authoring.scaffold.yaml_layout import WrittenExpr, WrittenText, items_at, value_at, walk
 from ruleop.kubernetes.builtin.table import builtin_resource
 from ruleop.kubernetes.names import MAX_LABEL, MAX_NAME
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -9,11 +9,12 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.scaffold.naming import words
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.crd import API_VERSION, CustomResourceDefinition, parse_crd, schema_at
@@ -16,6 +15,7 @@ from ruleop.kubernetes.schema import subschemas
 from ruleop.language.rules.keys.schema_keys import FieldReader, OtherVersionTable, with_empty_default
 from ruleop.language.status_limits import WRITTEN
 from ruleop.nearest import did_you_mean_quoted
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

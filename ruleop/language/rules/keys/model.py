@@ -11,7 +11,7 @@ import io
 import pickle
 import re
 import sys
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from ruleop.kubernetes.kinds import NAMESPACE_KIND, SERVER_METADATA
 from ruleop.language.secrets.secrecy import PUBLIC, UNKNOWN, Secrecy
 from ruleop.language.secrets.secret_values import SECRET
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -31,6 +31,7 @@ from ruleop.language.rules.keys.watches_yaml import (
     kind_in_version,
 )
 from ruleop.language.templates import NotJson, resolve_scalar
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

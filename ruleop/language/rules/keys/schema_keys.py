@@ -1,11 +1,9 @@
 """The keys of `schema:` in a watch, the CustomResourceDefinition of its kind in short form, and its fields as JSON
 Schema."""
 
-# ruff: noqa: RUF009 - `key` returns a field, as dataclasses.field does
-
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, get_args
 
 from ruleop.kubernetes.crd_checks import SCHEMA_TYPES, schema_keywords
@@ -34,6 +32,7 @@ from ruleop.language.rules.keys.value_types import (
 )
 from ruleop.language.templates import YamlNode
 from ruleop.nearest import did_you_mean
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

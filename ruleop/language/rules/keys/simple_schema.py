@@ -11,7 +11,6 @@ import functools
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ruleop.kubernetes.builtin.builtin_types import type_schemas
@@ -24,6 +23,7 @@ from ruleop.kubernetes.schema import (
     validate,
 )
 from ruleop.nearest import did_you_mean
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

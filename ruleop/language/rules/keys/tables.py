@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, overload
 
 from ruleop.language.rules.findings import format_list
 from ruleop.language.rules.keys.value_types import FileReading, ValueType, wrong_type
 from ruleop.nearest import did_you_mean_quoted, nearest
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
@@ -20,6 +19,7 @@ from ruleop.language.templates import Expression, RuleErrors, StringTemplate, Te
 from ruleop.language.templates.compile.hints import has_templates
 from ruleop.language.templates.compile.library import NO_KIND
 from ruleop.nearest import did_you_mean_quoted
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -1,11 +1,9 @@
 """The tables of the rules language. This is the only declaration of the keys of watches.yaml; docs/rules/ explains
 them."""
 
-# ruff: noqa: RUF009 - `key` returns a field, as dataclasses.field does
-
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 from ruleop.kubernetes.cron import schedule_fault, zone_fault
@@ -60,6 +58,7 @@ from ruleop.language.rules.keys.value_types import (
 from ruleop.language.templates import Expression, StringTemplate, TextTemplate, Tree, YamlNode
 from ruleop.language.templates.bodies.documents import COMPUTED
 from ruleop.language.templates.compile.hints import has_templates
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import JSON

@@ -3,7 +3,7 @@ written; and the values that a template may give, from which bodies are made."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -12,6 +12,7 @@ from ruleop.language.templates.tree.writing import pieces_of
 from ruleop.language.templates.values.text import Slot
 from ruleop.language.templates.values.text import Text as Captured
 from ruleop.language.templates.yaml_reader import NotJson, resolve_scalar
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

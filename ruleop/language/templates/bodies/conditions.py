@@ -7,11 +7,12 @@ free: formulas may have outcomes together that no custom resource gives them, bu
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from ruleop.language.templates import syntax
 from ruleop.language.templates.syntax import names_in, walk
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence

@@ -8,7 +8,6 @@ only if no outcomes of the conditions make a document with it.
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -30,6 +29,7 @@ from ruleop.language.templates.bodies.conditions import (
 )
 from ruleop.language.templates.bodies.walk import BodyWalk
 from ruleop.language.templates.values.cost import Exhausted
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeGuard
 
@@ -65,6 +65,7 @@ from ruleop.language.templates.tree.nodes import (
 from ruleop.language.templates.tree.nodes import Value as WholeValue
 from ruleop.language.templates.values.faults import RuleErrors
 from ruleop.language.templates.yaml_reader import repeated_key
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence

@@ -11,7 +11,7 @@ called later.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final
 
 from ruleop.language.templates import syntax
@@ -19,6 +19,7 @@ from ruleop.language.templates.compiled import Path, Reads, Reference
 from ruleop.language.templates.declarations import Trait
 from ruleop.language.templates.filters.registry import filters_with
 from ruleop.language.templates.syntax import find, names_set
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable

@@ -9,7 +9,7 @@ name.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ruleop.errors import RuleError
@@ -31,6 +31,7 @@ from ruleop.language.templates.tree.nodes import (
 )
 from ruleop.language.templates.values.data import noun
 from ruleop.language.templates.values.faults import RuleErrors
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -9,11 +9,12 @@ of Jinja with nodes in it, or one that has only an effect.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ruleop.language.templates import syntax
 from ruleop.language.templates.syntax import EFFECTS, PRINTING, bodies_of
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -8,7 +8,7 @@ way, each by itself. So no branch is ever combined with another, and no value is
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeGuard
 
 from ruleop.errors import RuleError, Site
@@ -38,6 +38,7 @@ from ruleop.language.templates.tree.nodes import (
 )
 from ruleop.language.templates.values.faults import RuleErrors, mistake
 from ruleop.language.templates.yaml_reader import read_yaml
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ruleop.language.templates.values.cost import MAX_OUTPUT, METER, Exhausted
 from ruleop.language.templates.values.data import Lazy
 from ruleop.language.templates.values.undefined import Unknown
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

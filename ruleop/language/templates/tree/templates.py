@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, TypeVar, final
 
 from ruleop.errors import Site
@@ -22,6 +22,7 @@ from ruleop.language.templates.values.faults import Fault, RuleErrors, located
 from ruleop.language.templates.values.text import Dump
 from ruleop.language.templates.yaml_reader import read_yaml
 from ruleop.nearest import did_you_mean
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

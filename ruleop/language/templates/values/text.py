@@ -9,7 +9,6 @@ use it as a string.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, final
 
 from ruleop.errors import Site
@@ -17,6 +16,7 @@ from ruleop.language.templates.values.cost import MAX_TEXT, METER, NODE_BYTES, c
 from ruleop.language.templates.values.data import scalar_text
 from ruleop.language.templates.values.faults import Fault
 from ruleop.language.templates.values.undefined import OMIT
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
