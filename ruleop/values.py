@@ -1,6 +1,6 @@
 """The `dataclass` of this package. mypy takes it for the one of the standard library, and holds all code to
-`frozen=True`; when the program runs, nothing is frozen. A frozen instance takes four times as long to make: a pass makes
-a hundred, and a check of a large project a million.
+`frozen=True`; when the program runs, nothing is frozen. A frozen instance takes four times as long to make, and a pass
+makes a hundred: loading and checking rules took a quarter longer.
 """
 
 from __future__ import annotations
