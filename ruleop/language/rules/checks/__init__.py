@@ -1,1 +1,1 @@
-"""The checks of rules, one per file. They depend on the language, not on loading."""
+"""The checks of rules. They depend on the language, not on loading."""
