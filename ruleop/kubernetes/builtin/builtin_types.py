@@ -10,7 +10,7 @@ Kubernetes release is readable. The file is read on first use. The operator does
 from __future__ import annotations
 
 import functools
-import importlib.resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -83,7 +83,7 @@ def type_schemas() -> Mapping[str, Schema]:
 
 @functools.cache
 def _types() -> _Types:
-    written = orjson.loads(importlib.resources.files(__package__).joinpath("builtin_types.json").read_bytes())
+    written = orjson.loads(Path(__file__).with_name("builtin_types.json").read_bytes())
     schemas = written["types"]
     return _Types(
         resources=tuple(_read_resource(row) for row in written["resources"]),

@@ -11,7 +11,7 @@ Every group version publishes its own copy of PodSpec and ObjectMeta; all copies
 from __future__ import annotations
 
 import functools
-import importlib.resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -82,7 +82,7 @@ class _Table:
 
 @functools.cache
 def _table() -> _Table:
-    return read_table(importlib.resources.files(__package__).joinpath("builtin.json").read_bytes())
+    return read_table(Path(__file__).with_name("builtin.json").read_bytes())
 
 
 def read_table(data: bytes) -> _Table:

@@ -10,10 +10,10 @@ import asyncio
 import base64
 import socket
 import ssl
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
+from ruleop import __version__
 from ruleop.operator.wire.http.connection import BrokenError, Connection
 from ruleop.operator.wire.http.tls import Tls, trusting_context
 from ruleop.values import dataclass
@@ -35,7 +35,7 @@ RECEIVED = 1 << 16  # bytes read from a socket at once
 GOODBYES = 20  # iterations of the loop, at most, until closed connections are gone
 _MISMATCHES = frozenset({62, 64})  # OpenSSL's X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH
 _ONLY_NAMES = "; it needs this name or address as a subjectAltName, a common name does not count"
-AGENT = f"ruleop/{version('ruleop')}"
+AGENT = f"ruleop/{__version__}"
 
 
 class NotConnectedError(Exception):
