@@ -168,6 +168,19 @@ def test_an_answer_that_differs_from_what_was_sent_is_compared_in_the_next_plan(
         assert rendered == expected
 
 
+@pytest.mark.parametrize("value", [2**70, "deep"])
+def test_a_spec_that_cannot_be_hashed_is_rendered_each_time(value: Any, rendered: list[str]) -> None:
+    deep: Any = []
+    for _ in range(300):
+        deep = [deep]
+    harness = settled(
+        "children: {web: {template: web.yaml}}", {"a": "1", "b": deep if value == "deep" else value}, web=CONFIG_OF_A
+    )
+    rendered.clear()
+    assert not planned(harness).actions
+    assert rendered == ["web"]
+
+
 CONFIG_OF_A = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {a: "{{ spec.a }}"}'
 
 STEPS = st.lists(

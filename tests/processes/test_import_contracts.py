@@ -15,7 +15,7 @@ BREAKAGES = (
     ("operator/passes/executor.py", "from ruleop.localcluster.local_cluster import LocalCluster"),
     ("planning/planner.py", "from ruleop.authoring.checking import check_project"),
     ("cli/run.py", "from ruleop.authoring.ruletests.runner import Runner"),
-    ("language/rules/loading/loader.py", "from ruleop.authoring.live.open_cluster import Cluster"),
+    ("language/rules/loading.py", "from ruleop.authoring.live.open_cluster import Cluster"),
     ("operator/wire/client/client.py", "from ruleop.authoring.dev import Session"),
     ("kubernetes/merge/patch.py", "from ruleop.kubernetes.validation.validators import creation_errors"),
     ("language/templates/compile/library.py", "from ruleop.authoring.scaffold.new_project import NewProject"),

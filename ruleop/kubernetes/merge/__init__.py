@@ -6,7 +6,7 @@ server's answers.
 """
 
 from ruleop.kubernetes.merge.conflicts import MergeConflict, Step, conflicts
-from ruleop.kubernetes.merge.equality import canonical, dumped, fingerprint, same
+from ruleop.kubernetes.merge.equality import canonical, fingerprint, same
 from ruleop.kubernetes.merge.fields import Fields, FieldSet, KeyedFields, Leaf, MapFields
 from ruleop.kubernetes.merge.ignored import as_sent, ignored_at, with_live_places
 from ruleop.kubernetes.merge.lists import MergeError, in_apply_order, item_key, item_keys, item_path, member_key
@@ -54,7 +54,6 @@ __all__ = [
     "conflicts",
     "create_fields",
     "decode",
-    "dumped",
     "encode",
     "encode_string_data",
     "fingerprint",

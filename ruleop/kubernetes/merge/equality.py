@@ -57,15 +57,6 @@ def canonical(value: JSON) -> bytes:
         return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
 
 
-def dumped(value: JSON) -> bytes:
-    """The JSON of a value with its names in their order: two values with the same text are the same. Quicker than
-    `canonical`, for what is compared within one process."""
-    try:
-        return orjson.dumps(value)
-    except TypeError:
-        return canonical(value)
-
-
 def fingerprint(value: JSON) -> str:
     if type(value) is str and len(value) <= MAX_CACHED_LENGTH:
         return _digest_of_text(value)

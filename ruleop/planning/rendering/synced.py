@@ -7,8 +7,9 @@ from dataclasses import field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
+import orjson
+
 from ruleop.kubernetes.kinds import ObjectKey, version_of
-from ruleop.kubernetes.merge import dumped
 from ruleop.planning.changes import Verb, is_mark, verb_of
 from ruleop.planning.model.actions import Create, Delete, Patch, ServerSideApply
 from ruleop.planning.model.marks import APPLIED, annotations_of
@@ -129,9 +130,9 @@ class SettledObject(NamedTuple):
     content: int = 0  # its content, hashed
 
     def is_still_in_sync(self, live: Object) -> bool:
-        if version_of(live) == self.version:
-            return True
-        return bool(self.version) and content_of(live) == self.content
+        if not self.version:
+            return False
+        return version_of(live) == self.version or (self.content != 0 and content_of(live) == self.content)
 
     def in_sync_as(self, live: Object) -> SettledObject:
         return self._replace(version=version_of(live), content=content_of(live))
@@ -148,7 +149,7 @@ class Settled:
 
     def at(self, inputs: int, info: KindInfo) -> Settled:
         """The value for a plan; empty if it is that of another CR or rule, or if the cluster serves other versions."""
-        return self if inputs == self.inputs and info is self.info else Settled(inputs, info)
+        return self if inputs and inputs == self.inputs and info is self.info else Settled(inputs, info)
 
     def objects(self, child: Child, kinds: Kinds) -> Objects:
         """The objects of a child; empty if they have to be rendered."""
@@ -183,11 +184,19 @@ def inputs_of(rule: Rule, resource: Object, *, sharded: bool) -> int:
     """All that the objects of a steady child follow from, hashed. The spec itself: a default that is added to a CRD
     changes it without a new generation."""
     metadata = {name: value for name, value in resource["metadata"].items() if name not in _NOISE}
-    return hash((rule.digest, sharded, dumped([metadata, resource.get("spec")])))
+    return _hash_of([rule.digest, sharded, metadata, resource.get("spec")])
 
 
 def content_of(live: Object) -> int:
     """All that a child is compared by, hashed."""
     found = {**live, "metadata": {name: value for name, value in live["metadata"].items() if name not in _NOISE}}
     found.pop("status", None)
-    return hash(dumped(found))
+    return _hash_of(found)
+
+
+def _hash_of(value: Any) -> int:
+    """0, which is never compared, for what is nested too deeply or has an integer of more than 64 bits."""
+    try:
+        return hash(orjson.dumps(value))
+    except TypeError:
+        return 0
