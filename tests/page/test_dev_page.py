@@ -221,6 +221,7 @@ def test_without_viewers_nothing_is_subscribed_to_and_nothing_rendered(tmp_path:
 def test_a_missing_custom_resource_or_page_is_reported(tmp_path: Path) -> None:
     async def look() -> None:
         async with running(tmp_path, [note("a")], files=NOTES) as shown:
+            await until("the rules are in force", lambda: bool(shown.manager.work.controllers.by_kind))
             for path, text in (
                 (url_of("missing"), "Note.example.com default/missing does not exist"),
                 ("/resource?kind=Nothing&name=a", "no rule watches Nothing"),
