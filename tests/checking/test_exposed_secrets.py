@@ -116,6 +116,25 @@ def test_a_generated_password_is_reported_outside_of_a_secret() -> None:
     assert exposed("secret", '"{{ random_password(9) }}"', child=create_only) == []
 
 
+@pytest.mark.parametrize(
+    ("value", "is_exposed"),
+    [
+        ("genCA('x').Key", True),
+        ("genSelfSignedCert('x')['Key']", True),
+        ("genCA('x').get('Key')", True),
+        ("genCA('x')[spec.field]", True),
+        ("genCA('x') | tojson", True),
+        ("(genCA('x') | list)[0]", True),
+        ("genCA('x').Cert", False),
+        ("genCA('x').Cert | b64encode", False),
+    ],
+)
+def test_the_key_of_a_certificate_is_reported_outside_of_a_secret(value: str, *, is_exposed: bool) -> None:
+    for written in (f"{{{{ {value} }}}}", f"{{% set made = {value} %}}{{{{ made }}}}"):
+        found = exposed("config", f'"{written}"', child="apply: {strategy: create-only}")
+        assert ["exposes the data of a Secret" in each for each in found] == [True] * is_exposed
+
+
 def test_a_child_that_reads_a_secret_for_a_checksum_may_be_read() -> None:
     first = TEMPLATES["annotation"].format('"{{ creds.data | sha256 }}"')
     second = textwrap.dedent(TEMPLATES["config"].format('"{{ a.data.x }}"')).replace(

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 FUNCTION: Final[Path] = ("", "function")
 """Stands for the result of one of the given functions."""
+_PUBLIC: Final = ("Cert",)
+"""The field of a result that is no secret: certificates are made to be shown."""
 
 _COMPUTED: Final = "computed"
 """The first step of a path from which a value is computed, but which it is not: fields of the value are not its."""
@@ -66,8 +68,12 @@ def is_made(path: Path) -> bool:
 
 def slots_from(origins: Mapping[SlotPlace, frozenset[Path]], is_source: Callable[[Path], bool]) -> frozenset[SlotPlace]:
     """The slots whose values come from functions, or from fields that `is_source` accepts."""
-    accepted = {path: path == FUNCTION or is_source(path) for path in frozenset().union(*origins.values())}
+    accepted = {path: _is_result(path) or is_source(path) for path in frozenset().union(*origins.values())}
     return frozenset(place for place, paths in origins.items() if any(map(accepted.__getitem__, paths)))
+
+
+def _is_result(path: Path) -> bool:
+    return is_made(path) and path[len(FUNCTION) : len(FUNCTION) + 1] != _PUBLIC
 
 
 class _Flow:
