@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 FUNCTION: Final[Path] = ("", "function")
 """Stands for the result of one of the given functions."""
 _PUBLIC: Final = ("Cert",)
-"""The field of a result that is no secret: certificates are made to be shown."""
+"""The field of a result that anybody may read: certificates are made to be shown."""
 
 _COMPUTED: Final = "computed"
 """The first step of a path from which a value is computed, but which it is not: fields of the value are not its."""
