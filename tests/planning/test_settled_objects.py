@@ -109,6 +109,14 @@ def test_a_child_is_steady_if_it_follows_from_what_clients_write(*, steady: bool
     assert found.children["child"].inputs.steady is steady
 
 
+def test_an_object_that_is_rendered_twice_fails_in_each_pass() -> None:
+    harness = Harness.of("children: {web: {template: web.yaml}}", {"a": "1"}, web=f"{CONFIG_OF_A}\n---\n{CONFIG_OF_A}")
+    for _ in range(3):
+        harness.step()
+        assert harness.ready()[1] == "RenderFailed"
+        assert not harness.objects
+
+
 def test_a_resource_that_did_not_change_is_not_rendered_again(rendered: list[str]) -> None:
     harness = of_all()
     harness.settle()

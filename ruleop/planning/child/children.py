@@ -32,7 +32,7 @@ from ruleop.planning.model.rule_permissions import missing_list_permission
 from ruleop.planning.rendering.child_field_sites import MAX_LINES, line_sites
 from ruleop.planning.rendering.desired import Desired, render
 from ruleop.planning.rendering.items import MAX_OBJECTS, LoopItem
-from ruleop.planning.rendering.synced import Settled, SettledObject
+from ruleop.planning.rendering.synced import Settled, SettledObject, SettledObjects
 from ruleop.planning.rendering.unplanned import ChildFails, ChildWaits, Unlisted
 
 if TYPE_CHECKING:
@@ -344,18 +344,17 @@ class Children:
         return ""
 
     def settled(self) -> Settled:
-        """The objects of steady children, for the next plan."""
-        known = self.context.settled
-        return known.with_children(
-            {
-                id_: {
-                    each.desired.key: _settled(each, known.children.get(id_, {}).get(each.desired.key))
-                    for each in child_plan.objects
+        """The objects of steady children, for the next plan. An object that is rendered twice has to be found again."""
+        known, found = self.context.settled, dict[str, SettledObjects]()
+        for id_, child_plan in self.plans.items():
+            if child_plan.child.inputs.steady and child_plan.objects and not child_plan.incomplete:
+                before = known.children.get(id_, {})
+                objects = {
+                    each.desired.key: _settled(each, before.get(each.desired.key)) for each in child_plan.objects
                 }
-                for id_, child_plan in self.plans.items()
-                if child_plan.child.inputs.steady and child_plan.objects and not child_plan.incomplete
-            }
-        )
+                if len(objects) == len(child_plan.objects):
+                    found[id_] = objects
+        return known.with_children(found)
 
     def traced(self, child: str) -> dict[ObjectKey, tuple[Site | None, ...]]:
         """The template's line of each line of the first objects of a child."""

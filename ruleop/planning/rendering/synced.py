@@ -138,20 +138,20 @@ class SettledObject(NamedTuple):
         return self._replace(version=version_of(live), content=content_of(live))
 
 
-Objects: TypeAlias = "Mapping[ObjectKey, SettledObject]"  # of a child
+SettledObjects: TypeAlias = "Mapping[ObjectKey, SettledObject]"  # of a child
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Settled:
     inputs: int = 0  # the rule and what clients write in the CR, hashed
     info: KindInfo | None = None  # of the CR
-    children: Mapping[str, Objects] = field(default_factory=lambda: _EMPTY)
+    children: Mapping[str, SettledObjects] = field(default_factory=lambda: _EMPTY)
 
     def at(self, inputs: int, info: KindInfo) -> Settled:
         """The value for a plan; empty if it is that of another CR or rule, or if the cluster serves other versions."""
         return self if inputs and inputs == self.inputs and info is self.info else Settled(inputs, info)
 
-    def objects(self, child: Child, kinds: Kinds) -> Objects:
+    def objects(self, child: Child, kinds: Kinds) -> SettledObjects:
         """The objects of a child; empty if they have to be rendered."""
         found = self.children.get(child.id, _EMPTY)
         return found if all(kinds.info(each.info.kind) is each.info for each in found.values()) else _EMPTY
@@ -160,7 +160,7 @@ class Settled:
         known = self.children.get(child.id, _EMPTY).get(key)
         return known is not None and known.is_still_in_sync(live)
 
-    def with_children(self, found: Mapping[str, Objects]) -> Settled:
+    def with_children(self, found: Mapping[str, SettledObjects]) -> Settled:
         return self if found == self.children else replace(self, children=found)
 
     def after(self, answers: Mapping[ObjectKey, tuple[Object, Object]]) -> Settled:
