@@ -25,6 +25,8 @@ SERVER_METADATA: Final = frozenset(
     }
 )
 """The fields of metadata that only the API server sets."""
+CHANGED_BY_WRITES: Final = frozenset({"generation", "managedFields", "resourceVersion"})
+"""Those that may be others after any write, also if what was written says the same."""
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 """The annotation in which kubectl stores the whole object."""
 

@@ -16,7 +16,7 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ruleop.errors import Site
-from ruleop.kubernetes.kinds import Kind
+from ruleop.kubernetes.kinds import CHANGED_BY_WRITES, Kind
 from ruleop.language.rules.findings import Findings, ProjectErrors
 from ruleop.language.rules.keys.model import (
     Apply,
@@ -111,7 +111,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _STEADY = (JINJA_NAMES - TIME_FUNCTIONS - SCOPE_FUNCTIONS - NONDETERMINISTIC) | {"cr", "metadata", "spec", "vars"}
-_CHANGED_BY_WRITES = frozenset({"generation", "managedFields", "resourceVersion"})
 C = TypeVar("C", Expression, StringTemplate, TextTemplate, Tree)
 
 
@@ -275,7 +274,7 @@ def _may_change_with_writes(path: Path) -> bool:
         path = path[1:]
         if path[:1] != ("metadata",):
             return True
-    return path[0] == "metadata" and (len(path) == 1 or path[1] is None or path[1] in _CHANGED_BY_WRITES)
+    return path[0] == "metadata" and (len(path) == 1 or path[1] is None or path[1] in CHANGED_BY_WRITES)
 
 
 def _observe(entry: NamedEntry[ObserveTable], draft: Draft, *, metadata_only: bool) -> Observe:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import orjson
 
-from ruleop.kubernetes.kinds import ObjectKey, version_of
+from ruleop.kubernetes.kinds import CHANGED_BY_WRITES, ObjectKey, version_of
 from ruleop.planning.changes import Verb, is_mark, verb_of
 from ruleop.planning.model.actions import Create, Delete, Patch, ServerSideApply
 from ruleop.planning.model.marks import APPLIED, annotations_of
@@ -119,9 +119,6 @@ class Synced:
 # rule and kinds, and for each object while nothing that it is compared by has changed. A plan is the same without it.
 
 
-_NOISE: Final = frozenset({"generation", "managedFields", "resourceVersion"})  # which each write changes
-
-
 class SettledObject(NamedTuple):
     info: KindInfo
     orphan: bool
@@ -183,13 +180,16 @@ NOTHING_SETTLED: Final = Settled()
 def inputs_of(rule: Rule, resource: Object, *, sharded: bool) -> int:
     """All that the objects of a steady child follow from, hashed. The spec itself: a default that is added to a CRD
     changes it without a new generation."""
-    metadata = {name: value for name, value in resource["metadata"].items() if name not in _NOISE}
+    metadata = {name: value for name, value in resource["metadata"].items() if name not in CHANGED_BY_WRITES}
     return _hash_of([rule.digest, sharded, metadata, resource.get("spec")])
 
 
 def content_of(live: Object) -> int:
     """All that a child is compared by, hashed."""
-    found = {**live, "metadata": {name: value for name, value in live["metadata"].items() if name not in _NOISE}}
+    found = {
+        **live,
+        "metadata": {name: value for name, value in live["metadata"].items() if name not in CHANGED_BY_WRITES},
+    }
     found.pop("status", None)
     return _hash_of(found)
 
