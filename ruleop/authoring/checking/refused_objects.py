@@ -32,7 +32,7 @@ from ruleop.kubernetes.builtin.builtin_types import typed_schema, typed_shape
 from ruleop.kubernetes.crd import default, definition_of, prune
 from ruleop.kubernetes.kinds import Kind, Object
 from ruleop.kubernetes.names import VALUE_IN_WORDS, is_label_key, is_label_value
-from ruleop.kubernetes.schema import UNKNOWN, SchemaFinding, format_value, unknown_to_shape, validate
+from ruleop.kubernetes.schema import UNKNOWN, SchemaFinding, format_value, is_type, unknown_to_shape, validate
 from ruleop.kubernetes.validation import creation_errors
 from ruleop.language.rules import MAX_CRD_BYTES
 from ruleop.language.templates import TextTemplate
@@ -258,6 +258,11 @@ class _Place:
     is_scalar: bool = False
 
 
+def _has_type(value: Any, shape: Shape) -> bool:
+    types = (shape.scalar,) if shape.scalar else ("string", "number")
+    return shape.type == "any" or (shape.type == "scalar" and any(is_type(value, each) for each in types))
+
+
 @dataclass(slots=True)
 class _Example:
     """The object of a body with stand-ins for its slots. Fields for which nothing can stand are left out."""
@@ -266,6 +271,7 @@ class _Example:
     slots: _StandIns
     numbers: dict[str, int]  # of the expressions in it
     obj: dict[str, Any] = field(default_factory=dict)
+    has_right_types: bool = True
     places: dict[FieldPath, _Place] = field(default_factory=dict)
 
     @classmethod
@@ -279,9 +285,10 @@ class _Example:
         return found
 
     def errors(self) -> list[FieldError]:
-        """Those of an object whose fields have the right types."""
-        schema = typed_schema(self.body.kind)
-        return creation_errors(self.obj) if self.obj and schema is not None and not validate(self.obj, schema) else []
+        """Those of an object that its schema allows. They are few: so its schema is asked last."""
+        found = creation_errors(self.obj) if self.obj and self.has_right_types else []
+        schema = typed_schema(self.body.kind) if found else None
+        return [] if schema is None or validate(self.obj, schema) else found
 
     def is_literal(self, path: FieldPath) -> bool:
         """Whether nothing at a path and below it depends on a slot."""
@@ -307,6 +314,7 @@ class _Example:
         if isinstance(node, BodyMembers):
             return self.mapping(node, shape, path, site)
         if isinstance(node, Items):
+            self.has_right_types &= shape.type in ("list", "any")
             found: list[Any] = []
             for item in node.members:
                 member = (
@@ -319,10 +327,12 @@ class _Example:
             return found
         found_value = node.value if node.is_literal else self.stand_in(node, shape)
         if found_value is not None:
+            self.has_right_types &= _has_type(found_value, shape)
             self.places[path] = _Place(site, node.is_literal, is_scalar=True)
         return found_value
 
     def mapping(self, node: BodyMembers, shape: Shape, path: FieldPath, site: Site) -> dict[str, Any]:
+        self.has_right_types &= shape.type in ("object", "any")
         values: dict[str, Any] = {}
         for key, entry in node.entries.items():
             inner = shape.fields.get(key) or shape.values or UNKNOWN

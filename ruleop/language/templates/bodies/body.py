@@ -165,27 +165,29 @@ class Body:
 
     @cached_property
     def fields(self) -> tuple[BodyField, ...]:
-        return tuple(_fields(self.document, ()))
+        found: list[BodyField] = []
+        _add_fields(self.document, (), found)
+        return tuple(found)
 
 
 def _text(node: Node | None) -> str:
     return str(node.value) if isinstance(node, Scalar) and node.is_literal else ""
 
 
-def _fields(node: Node | BodySpread, path: FieldPath) -> Iterator[BodyField]:
+def _add_fields(node: Node | BodySpread, path: FieldPath, found: list[BodyField]) -> None:
     if isinstance(node, Scalar):
-        yield BodyField(path, node.pieces, node.value, node.site, whole=node.whole, chosen=node.chosen)
+        found.append(BodyField(path, node.pieces, node.value, node.site, whole=node.whole, chosen=node.chosen))
     elif isinstance(node, BodySpread):
-        yield BodyField(path, (node.printed,), None, node.site, spread=True)
+        found.append(BodyField(path, (node.printed,), None, node.site, spread=True))
     elif isinstance(node, Items):
         for number, item in enumerate(node.members):
-            yield from _fields(item, path if isinstance(item, BodySpread) else (*path, number))
+            _add_fields(item, path if isinstance(item, BodySpread) else (*path, number), found)
     else:
         for each in node.members:
             if isinstance(each, BodySpread):
-                yield from _fields(each, path)
+                _add_fields(each, path, found)
             else:
-                yield from _fields(each.value, (*path, each.name if each.name is not None else "*"))
+                _add_fields(each.value, (*path, each.name if each.name is not None else "*"), found)
 
 
 # -- all bodies at once ------------------------------------------------------------------------------------------------

@@ -95,7 +95,8 @@ class _Flow:
         self.parameters = [name for macro in self.macros for name in macro.params]
         self.parameters += [name for tree in trees for block in find(tree, syntax.CallBlock) for name in block.params]
         self.recursive = [loop for tree in trees for loop in find(tree, syntax.For) if loop.recursive]
-        self.text = _NOTHING  # what all files print
+        self.text = _NOTHING  # what all files print, if something may print it again
+        self.statements = [node for tree in trees for node in find(tree, *_FLOWING)]
         self._solve()
 
     def origins(self) -> dict[SlotPlace, frozenset[Path]]:
@@ -109,13 +110,14 @@ class _Flow:
     # -- statements ----------------------------------------------------------------------------------------------------
 
     def _solve(self) -> None:
+        is_printed_again = any(True for tree in self.trees for _ in find(tree, syntax.Include, syntax.Call))
         before: tuple[dict[str, frozenset[Path]], frozenset[Path]] | None = None
-        while before != (self.values, self.text):
+        while (self.statements or is_printed_again) and before != (self.values, self.text):
             before = dict(self.values), self.text
-            for tree in self.trees:
-                for node in find(tree, *_FLOWING):
-                    self._statement(node)
-            self.text = self._mixed(printed.value for tree in self.trees for printed in find(tree, syntax.Print))
+            for node in self.statements:
+                self._statement(node)
+            if is_printed_again:
+                self.text = self._mixed(printed.value for tree in self.trees for printed in find(tree, syntax.Print))
 
     def _add(self, name: str, paths: frozenset[Path]) -> None:
         if paths:

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
 NOTHING: Final = object()
 MAX_DOCUMENTS: Final = 5000
+SAFE_INT: Final = 2**63 - 1  # JSON can represent it
 _NOWHERE: Final = SlotPlace(Site(""), "")
 Evaluate: TypeAlias = "Callable[[Scope], Any]"
 Add: TypeAlias = "Callable[[Scope, Collected], None]"
@@ -175,6 +176,11 @@ def _without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: member for key, member in value.items() if member is not None} if None in value.values() else value
     return [each for each in value if each is not None] if isinstance(value, list) and None in value else value
+
+
+def _scalar_of(node: Node) -> Any:
+    """The value of a scalar without expressions; NOTHING of any other node."""
+    return node.value if isinstance(node, Constant) and not isinstance(node.value, (dict, list)) else NOTHING
 
 
 def _nothing(_: Scope) -> Any:
@@ -334,7 +340,7 @@ class Evaluator:
         if kind is str:
             self.state.weigh(len(value))
             return value
-        if kind is bool:
+        if kind is bool or (kind is int and -SAFE_INT <= value <= SAFE_INT):
             return value
         if value is None or value is OMIT:
             return NOTHING
@@ -499,18 +505,24 @@ class Evaluator:
 
     def _mapping(self, node: Mapping) -> Evaluate:
         if all(isinstance(each, Entry) and isinstance(each.key, str) for each in node.members):
-            entries = [(each.key, self.node(each.value)) for each in node.members if isinstance(each, Entry)]
+            written = {str(each.key): each.value for each in node.members if isinstance(each, Entry)}
+            nulls = {key for key, value in written.items() if isinstance(value, Constant) and value.value is None}
+            # What is the same in each render is copied, in the order of the entries.
+            same = {key: _scalar_of(value) for key, value in written.items() if key not in nulls}
+            others = [(key, self.node(written[key])) for key, value in same.items() if value is NOTHING]
             sites: Places = {
                 str(each.key): self.site_of(each.value, each.site) for each in node.members if isinstance(each, Entry)
             }
-            state, size = self.state, _bytes(entries)
+            state, size = self.state, _bytes(node.members)
 
             def static(scope: Scope) -> Any:
-                result = {}
                 charge_render(size)
-                for key, value in entries:
+                result = same.copy()
+                for key, value in others:
                     found = value(scope)
-                    if found is not NOTHING:
+                    if found is NOTHING:
+                        del result[key]
+                    else:
                         result[key] = found
                 if state.sites is not None:
                     state.sites.note(result, sites)

@@ -15,6 +15,7 @@ from ruleop.language.templates import syntax
 from ruleop.language.templates.filters.registry import TemplateFunction
 from ruleop.language.templates.tree.pieces import MacroValue
 from ruleop.language.templates.values.cost import called
+from ruleop.language.templates.values.data import MapView
 from ruleop.language.templates.values.faults import Fault
 from ruleop.language.templates.values.operators import (
     call_on_data,
@@ -121,12 +122,27 @@ class Expressions:
     # -- fields --------------------------------------------------------------------------------------------------------
 
     def _field(self, node: syntax.Field) -> Compute:
-        name = node.name
-        if isinstance(node.of, syntax.Name):
-            variable = node.of.name
-            return lambda scope: field_of(scope.get(variable), name)
-        of = self.compute(node.of)
-        return lambda scope: field_of(of(scope), name)
+        name, of = node.name, self.compute(node.of)
+        variable, *steps = syntax.chain_of(node) or (None,)
+        if not isinstance(variable, str) or not all(isinstance(each, str) for each in steps):
+            return lambda scope: field_of(of(scope), name)
+        fields = tuple(steps)
+
+        def chain(scope: Scope) -> Any:
+            """Most fields are text or numbers of data, for which the steps between need no views."""
+            found = scope.get(variable)
+            if type(found) is MapView:
+                data = found.data
+                for each in fields:
+                    data = data.get(each) if type(data) is dict else None
+                kind = type(data)
+                if kind is str or kind is int or kind is bool:
+                    return data
+            for each in fields:
+                found = field_of(found, each)
+            return found
+
+        return chain
 
     def _item(self, node: syntax.Item) -> Compute:
         of, key = self.compute(node.of), self.compute(node.key)
@@ -212,6 +228,9 @@ class Expressions:
         return self._applied(self.callables.filters[node.name], value, node)
 
     def _test(self, node: syntax.Test) -> Compute:
+        if node.name == "defined":
+            value = self.compute(node.value)
+            return lambda scope: not isinstance(value(scope), UndefinedValue)
         return self._applied(self.callables.tests[node.name], self.compute(node.value), node)
 
     def _applied(self, function: Any, value: Compute, node: syntax.WithArguments) -> Compute:
