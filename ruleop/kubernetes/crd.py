@@ -208,7 +208,7 @@ def crd_shape(schema: Schema) -> Shape:
 
 def definition_of(kind: Kind, crds: Iterable[CustomResourceDefinition]) -> CustomResourceDefinition | None:
     """The definition of a kind, in whatever version; None if there is none."""
-    return next((crd for crd in crds if (crd.group, crd.kind) == (kind.group, kind.kind)), None)
+    return next((crd for crd in crds if crd.kind == kind.kind and crd.group == kind.group), None)
 
 
 def parse_crd(document: Object) -> CustomResourceDefinition:

@@ -10,6 +10,7 @@ custom kind, an annotation, an argument of a program.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
@@ -225,11 +226,16 @@ def _provided(names: KnownNames) -> _Provided:
     return found
 
 
+@functools.lru_cache(maxsize=512)
+def _keys_in(text: str) -> frozenset[str]:
+    return frozenset(_KEY.findall(text))
+
+
 def _add_body(found: _Provided, body: Body, part: RulePart, names: KnownNames) -> None:
     name, child = names.of_object(body, part), part.child.id if part.child is not None else ""
     files = part.compiled.files if isinstance(part.compiled, TextTemplate) else ()
     texts = names.sources.loaded.library.texts
-    written = frozenset(key for file in files for key in _KEY.findall(texts[file]))
+    written = frozenset[str]().union(*(_keys_in(texts[file]) for file in files))
     provider = _Provider(name, child, _keys_of(body, part), written)
     found.objects.setdefault(body.kind.versionless, []).append(provider)
     if body.kind.versionless == _STATEFUL_SET:

@@ -100,6 +100,7 @@ _KEYWORDS: Final = frozenset(
     }
 )
 """The keywords that restrict a scalar."""
+_TYPE_ALONE: Final = frozenset({"type"})
 _QUANTITY: Final = "a quantity such as 500m or 1Gi"
 
 
@@ -428,7 +429,7 @@ def literal_problem(value: Any, node: SchemaNode) -> str:
     if node.builtin and value == "":
         return ""  # the same as a missing value, in most fields
     schema = {key: each for key, each in node.schema.items() if key in _KEYWORDS}
-    if schema.get("format") == "int-or-string":
+    if schema.get("format") == "int-or-string" or schema.keys() <= _TYPE_ALONE:
         return ""
     found = validate(value, schema)
     return found[0].message if found else ""

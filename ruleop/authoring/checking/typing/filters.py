@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Final
@@ -320,11 +321,14 @@ _ARGUMENTS: Final[Mapping[str, str]] = {
 """The mistakes in the arguments of a filter, by the first word of Python's message."""
 
 
+_signature: Final = functools.cache(signature)
+
+
 def argument_problem(node: syntax.Filter) -> str:
     """The mistake in the number or the names of the arguments; "" if they fit the parameters of the filter."""
     found = FILTERS[node.name]
     try:
-        parameters = signature(found.function)
+        parameters = _signature(found.function)
     except ValueError:  # `list` has none that Python knows
         return ""
     positional = [*([found.needs] if found.needs else []), node.value, *node.args]

@@ -321,6 +321,7 @@ CONTAINERS: Final = frozenset({"mapping", "list"})
 
 
 @functools.cache
+@functools.cache
 def declared(words: str) -> Type:
     """The type that a filter, a function or a method declares to give."""
     return join(map(_declared_kind, words.split(" or ")))
@@ -369,15 +370,12 @@ def of_node(node: SchemaNode | None, path: str, *, origin: Origin = Origin.GIVEN
     )
 
 
+_KIND_OF: Final = {type(None): "null", bool: "boolean", int: "integer", float: "number", str: "string", dict: "mapping"}
+
+
 def kind_of(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, int):
-        return "integer"
-    if isinstance(value, float):
-        return "number"
+    if (kind := _KIND_OF.get(type(value))) is not None:
+        return kind
     if isinstance(value, str):
         return "string"
     return "mapping" if isinstance(value, Mapping) else "list" if isinstance(value, list | tuple) else "other"
