@@ -31,13 +31,13 @@ from ruleop.cli.options import (
 )
 from ruleop.cli.program import DONE, NO, UNUSABLE, Command, F
 from ruleop.errors import RuleopError
+from ruleop.kubernetes.buckets import Pod
 from ruleop.kubernetes.labels import label_requirements
 from ruleop.kubernetes.names import LABEL, MOST_OF_NAME, is_label
 from ruleop.language.rules import ProjectErrors, parse_duration
 from ruleop.operator.manager.manager import Manager
 from ruleop.operator.manager.parts import Options
 from ruleop.operator.rules.process import read_by_process
-from ruleop.operator.shards import Pod
 from ruleop.operator.telemetry import is_loopback, is_on
 from ruleop.operator.telemetry import logging as logs
 from ruleop.operator.wire.leader.lease import Timing

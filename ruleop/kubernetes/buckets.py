@@ -9,6 +9,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
+from ruleop.kubernetes.kinds import ObjectKey
+from ruleop.values import dataclass
+
 BUCKETS: Final = 64
 _SHIFT: Final = 64 - 6
 _BASIS, _PRIME, _MASK = 0xCBF29CE484222325, 0x100000001B3, (1 << 64) - 1
@@ -35,3 +38,19 @@ def buckets_of(ordinal: int, count: int) -> frozenset[int]:
 def hash_range(buckets: frozenset[int]) -> tuple[int, int]:
     """The range of the server's hashes that covers all of these: from the first, to before the second."""
     return min(buckets) << _SHIFT, (max(buckets) + 1) << _SHIFT
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """A pod of a StatefulSet, by its name."""
+
+    namespace: str
+    name: str
+
+    @property
+    def ordinal(self) -> int:
+        return int(self.name.rpartition("-")[2])
+
+    @property
+    def stateful_set(self) -> ObjectKey:
+        return ObjectKey("apps", "StatefulSet", self.namespace, self.name.rpartition("-")[0])

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from aiohttp import web
 
 if TYPE_CHECKING:
-    from ruleop.operator.telemetry import Authorizer
+    from ruleop.operator.telemetry.authorization import Authorizer
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 MAX_AT_ONCE: Final = 8  # requests whose token is reviewed

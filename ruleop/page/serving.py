@@ -25,15 +25,14 @@ from yarl import URL
 from ruleop.errors import RuleopError
 from ruleop.messages import shortened
 from ruleop.operator.telemetry import (
-    Authorizer,
     ServerCertificate,
     is_loopback,
     not_listening,
     resolve,
-    review,
     run_on_loop,
     split_address,
 )
+from ruleop.operator.telemetry.authorization import Authorizer, review
 from ruleop.page.guards import ReviewGuard, TokenGuard, hosts_of, refusal
 from ruleop.page.live import Live, PageFragment, TooManyViewers
 from ruleop.page.source import STATES, NotFound, PageFilter, PageSource, resource_url

@@ -13,7 +13,7 @@ import yaml
 
 from ruleop.cli import run
 from ruleop.operator.manager.parts import Options
-from ruleop.operator.shards.ownership import Pod
+from ruleop.kubernetes.buckets import Pod
 from ruleop.operator.wire.leader.lease import Timing
 from tests.waiting import PATIENCE
 

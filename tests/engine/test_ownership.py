@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from ruleop.kubernetes.kinds import ObjectKey
-from ruleop.kubernetes.labels import label_requirements, matched_by_none, meets
+from ruleop.kubernetes.labels import label_requirements, labels_of, matched_by_none, meets
 from ruleop.operator.shards import ownership
 from ruleop.operator.shards.ownership import BySelector, UnownedResources
 from ruleop.operator.telemetry.metrics import Metrics
@@ -28,7 +28,7 @@ SECOND = ProcessLease("ruleop-b", -1, "pod-b", None, "9", 15.0, since=9, selecto
 def by_selector(lease="ruleop-b", selector="tier=x", resources=None, recorded=None):
     events = SimpleNamespace(record=lambda _resource, found: recorded.extend(found))
     leases = SimpleNamespace(namespace="ops")
-    return BySelector(Roster(lease, duration=15.0), selector, leases, events, resources)
+    return BySelector(lease, selector, leases, events, resources, duration=15.0)
 
 
 def test_only_a_reconcile_records_the_event() -> None:
@@ -38,7 +38,7 @@ def test_only_a_reconcile_records_the_event() -> None:
     mine.claims = Claims("ruleop-b", 9)
     mine.claims.listed([FIRST], 0.0)
     shared, other = ({"metadata": {"name": "web", "labels": labels}} for labels in ({"team": "a"}, {}))
-    assert (mine.other_owner(shared), mine.other_owner(other)) == (FIRST, None)
+    assert (mine.other_owner(labels_of(shared)), mine.other_owner(labels_of(other))) == (FIRST, None)
     assert not recorded
     assert (mine.owns(shared), mine.owns(other)) == (False, True)
     (event,) = recorded

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from ruleop.errors import RuleopError
-from ruleop.kubernetes.names import SELECTOR
+from ruleop.kubernetes.names import OPERATOR_LABEL, SELECTOR
 from ruleop.kubernetes.permissions import STORED, grant, place
 from ruleop.language.rules import ProjectErrors
 from ruleop.operator.manager import ready_checks
@@ -27,16 +27,13 @@ from ruleop.operator.manager.ready_checks import StateCollector
 from ruleop.operator.manager.remarking import Remarking
 from ruleop.operator.rules.process import RuleChecks, found_errors, read_unchecked
 from ruleop.operator.rules.reload import Reloader
-from ruleop.operator.shards import BySelector, Sharding, lease_labels
 from ruleop.operator.telemetry import (
-    Authorizer,
     Check,
     LoopWatchdog,
     Metrics,
     Probes,
     ServerCertificate,
     call_on_loop,
-    review,
     run_on_loop,
 )
 from ruleop.operator.wire.auth.credentials import find_credentials
@@ -132,8 +129,8 @@ class Manager:
         await self._reach_server(checking)
         await self.retry(self._load_key)
         await self._finish_checks(checking)
-        if isinstance(self.work.ownership, Sharding):
-            stack.push_async_callback(self.work.ownership.watcher.stop)
+        if self.work.ownership is not None:
+            stack.push_async_callback(self.work.ownership.stop)
             self.known.cache.share = await self.work.ownership.share()
         if self.options.leader_elect and not self.options.dry_run:  # a dry run may take place beside the operator
             # Released after everything that writes has stopped: no two processes may write.
@@ -225,12 +222,11 @@ class Manager:
         self.on_reload(None)
 
     async def _serve(self, probes: Probes) -> None:
-        options, loop = self.options, asyncio.get_running_loop()
-        authorizer = (
-            Authorizer(lambda token: run_on_loop(loop, review(self.server.client, "/metrics", token)))
-            if options.metrics_auth
-            else None
-        )
+        options, loop, authorizer = self.options, asyncio.get_running_loop(), None
+        if options.metrics_auth:
+            from ruleop.operator.telemetry.authorization import Authorizer, review  # noqa: PLC0415
+
+            authorizer = Authorizer(lambda token: run_on_loop(loop, review(self.server.client, "/metrics", token)))
         certificate = ServerCertificate(*options.metrics_certificate) if options.metrics_certificate else None
         await probes.serve(
             health=options.health_address,
@@ -322,7 +318,7 @@ class Manager:
             self.known.lease_key(),
             self.identity,
             timing=self.options.lease,
-            labels=lease_labels(self.options.name),
+            labels={OPERATOR_LABEL: self.options.name},
             annotations={SELECTOR: self.options.selector} if self.options.selector else {},
         )
         self.server.api.holds_lease = election.leads
@@ -331,13 +327,11 @@ class Manager:
             await election.leading()
             await self.retry(self._load_stored)
             await self.retry(self._load_key)
-            if isinstance(self.work.ownership, BySelector):
-                await self.retry(partial(self.work.ownership.begin, election))
-                self._spawn(self.work.ownership.run(self.work.controller_set), "other processes")
-            elif isinstance(self.work.ownership, Sharding):
-                self._spawn(self.work.ownership.run(election, self.work.controller_set, self._load_stored), "shards")
-            assert self.work.ownership is not None, "it has a Lease"
-            self._spawn(self.work.ownership.find_unowned(self.work.controller_set), "unowned resources")
+            ownership, controller_set = self.work.ownership, self.work.controller_set
+            assert ownership is not None, "it has a Lease"
+            await self.retry(partial(ownership.begin, election))
+            self._spawn(ownership.run(election, controller_set, self._load_stored), "other processes")
+            self._spawn(ownership.find_unowned(controller_set), "unowned resources")
             self.metrics.leader.labels(self.options.name).set(1)
             self._start_leading()
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from ruleop.kubernetes.buckets import BUCKETS
+from ruleop.kubernetes.buckets import BUCKETS, Pod
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.kubernetes.names import DEFAULT_OPERATOR, RESERVED_PREFIX, lease_name
 from ruleop.operator.cache import (
@@ -50,12 +50,10 @@ from ruleop.operator.queue import Workers
 from ruleop.operator.revisions import RevisionStore, revisions_key
 from ruleop.operator.rollouts import RolloutDriver, Rollouts, RolloutStore, prefix_of, rollouts_key, watch_of_record
 from ruleop.operator.server_api import ServerApi, StoredData
-from ruleop.operator.shards import BySelector, Ownership, Pod, ProcessLeases, Sharding, UnownedResources
 from ruleop.operator.wire.client.client import Client
 from ruleop.operator.wire.client.discovery import Discovery
 from ruleop.operator.wire.client.event_recorder import EventRecorder
 from ruleop.operator.wire.leader.lease import Timing
-from ruleop.operator.wire.leader.shards import Roster
 from ruleop.values import dataclass
 
 if TYPE_CHECKING:
@@ -66,6 +64,7 @@ if TYPE_CHECKING:
     from ruleop.language.rules import Project
     from ruleop.operator.passes.recorder import PassFiles
     from ruleop.operator.rules.process import ReadRules
+    from ruleop.operator.shards import Ownership
     from ruleop.operator.telemetry import Metrics
     from ruleop.operator.wire.client.client import Session
     from ruleop.operator.wire.watch.store import Selection
@@ -229,8 +228,7 @@ class Work:
             known.informers,
             known.cache,
             self.controller_set,
-            drives=self._drives_rollouts,
-            other_owner=self.ownership.other_owner if isinstance(self.ownership, BySelector) else None,
+            ownership=self.ownership,
         )
         self.controller_set.earlier_rules = known.rollouts.rules_of
         self.controller_set.extra_watches = self.rollout_driver.watches
@@ -256,22 +254,20 @@ class Work:
         """Whether no other process reconciles for this operator."""
         return not self._options.selector if self.ownership is None else self.ownership.is_alone()
 
-    def _drives_rollouts(self) -> bool:
-        """Of several shards, that with the first bucket."""
-        return not isinstance(self.ownership, Sharding) or 0 in self.ownership.shard.held & self.ownership.ready
-
     def _ownership(self) -> Ownership | None:
         """None for a process without a Lease, which knows of no other."""
         options, client, namespace = self._options, self._server.client, self._server.namespace
         if not options.leader_elect or options.dry_run:
             return None
+        from ruleop.operator.shards import BySelector, ProcessLeases, Sharding, UnownedResources  # noqa: PLC0415
+
         leases = ProcessLeases(client, namespace, options.name)
         unowned, duration = UnownedResources(client, self._server.metrics), options.lease.duration
         if options.pod is not None:
-            pod = Pod(options.pod.namespace or namespace, options.pod.name)
+            pod = replace(options.pod, namespace=options.pod.namespace or namespace)
             return Sharding(pod, leases, self._server.metrics, unowned, duration=duration)
-        roster = Roster(self._known.lease_key().name, duration=duration)
-        return BySelector(roster, options.selector, leases, self.events, unowned)
+        own = self._known.lease_key().name
+        return BySelector(own, options.selector, leases, self.events, unowned, duration=duration)
 
     def _environment(self) -> PassEnvironment:
         server, known, options = self._server, self._known, self._options

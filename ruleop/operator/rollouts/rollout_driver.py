@@ -17,6 +17,7 @@ import structlog
 
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import Kind
+from ruleop.kubernetes.labels import labels_of
 from ruleop.kubernetes.permissions import FOLLOW, STORED, grant, place
 from ruleop.operator.cache import WatchSpec
 from ruleop.operator.rollouts.rollouts import kind_of, watch_key
@@ -26,7 +27,7 @@ from ruleop.planning import choose_rule
 from ruleop.planning.rollout import RolloutRecord, RolloutRevision, WaveView, advance, begun, member_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from ruleop.kubernetes.kinds import GroupKind, Object, ObjectKey
     from ruleop.language.rules import Project, Rule
@@ -57,6 +58,13 @@ class Queues(Protocol):
         ...
 
 
+class Processes(Protocol):
+    """The part that this process has in rollouts, beside others of the operator."""
+
+    def drives_rollouts(self) -> bool: ...
+    def other_owner(self, labels: Mapping[str, str]) -> ProcessLease | None: ...
+
+
 class _Known(NamedTuple):
     """One version of a CR, as far as rollouts depend on it."""
 
@@ -64,6 +72,7 @@ class _Known(NamedTuple):
     project: Project  # on disk
     rule: Rule | None  # of this project
     view: WaveView
+    labels: Mapping[str, str]
 
 
 def watch_of_record(key: ObjectKey) -> WatchSpec:
@@ -81,13 +90,12 @@ class RolloutDriver:
         cache: Cache,
         queues: Queues,
         *,
-        drives: Callable[[], bool] = lambda: True,
-        other_owner: Callable[[Object], ProcessLease | None] | None = None,
+        ownership: Processes | None = None,
     ) -> None:
-        """`drives`: whether this process takes the steps, once it leads. A CR that another process reconciles
-        (`other_owner`) does not take part."""
+        """`ownership` says whether this process takes the steps, once it leads. A CR that another process reconciles
+        does not take part. None: there are no others."""
         self.rollouts, self.store, self.informers, self.cache = rollouts, store, informers, cache
-        self.queues, self.drives, self.other_owner = queues, drives, other_owner
+        self.queues, self.ownership = queues, ownership
         self.leading = False
         self.need = watch_of_record(store.store.key)
         self.log = structlog.get_logger()
@@ -105,7 +113,7 @@ class RolloutDriver:
     def _whole_watches(self) -> tuple[WatchSpec, ...]:
         """The watches of all CRs of rollouts in progress, by the shard that drives them."""
         disk = self.rollouts.disk
-        if self.cache.share.buckets is None or not self.leading or not self.drives() or disk is None:
+        if self.cache.share.buckets is None or not self.leading or not self._drives() or disk is None:
             return ()
         active = {kind_of(watch) for watch, record in self.rollouts.records.items() if not record.is_complete}
         return tuple(
@@ -179,7 +187,7 @@ class RolloutDriver:
             try:
                 if await self.rollouts.load_earlier():
                     self.queues.rules_changed()
-                if self.leading and self.drives():
+                if self.leading and self._drives():
                     await self.step()
                 if self._whole_watches() != self._watched_whole:
                     self._watched_whole = self._whole_watches()
@@ -250,21 +258,25 @@ class RolloutDriver:
         found = []
         for number, (key, entry) in enumerate(list(informer.entries())):
             known = self._views.get(key)
-            is_current = known is not None and known.version == entry.version and known.project is disk
-            if known is None or not is_current or self.other_owner is not None:
+            if known is None or known.version != entry.version or known.project is not disk:
                 known = self._views[key] = self._known(entry, rule, disk)
-            if known.rule is rule:
+            if known.rule is rule and not self._is_elsewhere(known.labels):
                 found.append(known.view)
             if number % CHUNK == CHUNK - 1:
                 await asyncio.sleep(0)
         return found if informer.state is StoreState.SYNCED else None
 
+    def _drives(self) -> bool:
+        return self.ownership is None or self.ownership.drives_rollouts()
+
+    def _is_elsewhere(self, labels: Mapping[str, str]) -> bool:
+        return self.ownership is not None and self.ownership.other_owner(labels) is not None
+
     def _known(self, entry: StoreEntry, rule: Rule, disk: Project) -> _Known:
         resource = {"apiVersion": rule.kind.api_version, "kind": rule.kind.kind, **entry.parsed()}
-        is_owned = self.other_owner is None or self.other_owner(resource) is None
-        chosen = choose_rule(disk.rules, resource) if is_owned else None
+        chosen = choose_rule(disk.rules, resource)
         label = chosen.rollout.label if chosen is not None and chosen.rollout is not None else ""
-        return _Known(entry.version, disk, chosen, WaveView.of(resource, label))
+        return _Known(entry.version, disk, chosen, WaveView.of(resource, label), labels_of(resource))
 
     def _log(self, watch: str, before: RolloutRecord | None, record: RolloutRecord) -> None:
         log = self.log.bind(watch=watch, revision=record.target.short)

@@ -3,21 +3,17 @@
 from ruleop.operator.shards.ownership import (
     BySelector,
     Ownership,
-    Pod,
     ProcessLeases,
     Sharding,
     UnownedResources,
-    lease_labels,
     read_lease,
 )
 
 __all__ = [
     "BySelector",
     "Ownership",
-    "Pod",
     "ProcessLeases",
     "Sharding",
     "UnownedResources",
-    "lease_labels",
     "read_lease",
 ]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import structlog
 
-from ruleop.kubernetes.buckets import BUCKETS, bucket_of, buckets_of, hash_range, owner_of
+from ruleop.kubernetes.buckets import BUCKETS, Pod, bucket_of, buckets_of, hash_range, owner_of
 from ruleop.kubernetes.builtin.table import ResourceInfo
 from ruleop.kubernetes.kinds import Kind, ObjectKey, parse_version
 from ruleop.kubernetes.labels import labels_of, matched_by_none, meets
@@ -34,6 +34,7 @@ from ruleop.operator.wire.leader.shards import (
     Epoch,
     ListLeases,
     ProcessLease,
+    Roster,
     Shard,
     requirements,
 )
@@ -51,7 +52,8 @@ if TYPE_CHECKING:
     from ruleop.operator.telemetry import Metrics
     from ruleop.operator.wire.client.client import Client
     from ruleop.operator.wire.leader.election import Election
-    from ruleop.operator.wire.leader.shards import Roster
+
+    LoadInventory = Callable[[], Awaitable[None]]
 
 
 # -- unowned -----------------------------------------------------------------------------------------------------------
@@ -142,19 +144,12 @@ class UnownedResources:
                 yield metadata
 
 
-# -- ownership ---------------------------------------------------------------------------------------------------------
-
-
 # -- process leases ----------------------------------------------------------------------------------------------------
 #
 # The names and the contents of the Leases by which the processes of one operator know each other.
 
 
 _ORDINAL = re.compile(r"[0-9]{1,5}")
-
-
-def lease_labels(name: str) -> dict[str, str]:
-    return {OPERATOR_LABEL: name}
 
 
 def read_lease(lease: Object, operator: str) -> ProcessLease:
@@ -215,6 +210,27 @@ class Ownership(Protocol):
         ...
 
     def checks(self) -> Iterator[Check]: ...
+    def other_owner(self, labels: Mapping[str, str]) -> ProcessLease | None:
+        """The process that reconciles a resource with these labels in place of this one, where that is known."""
+        ...
+
+    def drives_rollouts(self) -> bool:
+        """Whether this is the process that releases the next resources of a rollout."""
+        ...
+
+    async def share(self) -> WatchedShare:
+        """Waits until it is known what is to be watched while this process waits for its Lease."""
+        ...
+
+    async def begin(self, election: Election) -> None:
+        """Called when this process holds its Lease, before its first reconcile. Raises ApiError."""
+        ...
+
+    async def run(self, election: Election, controller_set: ControllerSet, load_inventory: LoadInventory) -> None:
+        """Called after that: follows the other processes until this one ends."""
+        ...
+
+    async def stop(self) -> None: ...
     async def find_unowned(self, controller_set: ControllerSet) -> None:
         """Counts the CRs that no process has, if this is the process to do that, until it ends. It may take long, and
         delays nothing else."""
@@ -222,20 +238,28 @@ class Ownership(Protocol):
 
 
 class BySelector:
-    """Of a process without shards."""
+    """The resources that the selector of a process matches, or all."""
 
     def __init__(
-        self, roster: Roster, selector: str, leases: ProcessLeases, events: Events, unowned: UnownedResources
+        self,
+        name: str,
+        selector: str,
+        leases: ProcessLeases,
+        events: Events,
+        unowned: UnownedResources,
+        *,
+        duration: float,
     ) -> None:
-        self.roster, self.selector, self.leases, self.events = roster, selector, leases, events
-        self.claims, self.unowned = Claims(roster.name, 0), unowned
+        """`name` of its Lease, and how long that lasts."""
+        self.roster, self.claims = Roster(name, duration=duration), Claims(name, 0)
+        self.selector, self.leases, self.events, self.unowned = selector, leases, events, unowned
 
-    def other_owner(self, resource: Object) -> ProcessLease | None:
-        return self.claims.owner_of(labels_of(resource)) if self.claims.earlier else None
+    def other_owner(self, labels: Mapping[str, str]) -> ProcessLease | None:
+        return self.claims.owner_of(labels) if self.claims.earlier else None
 
     def owns(self, resource: Object) -> bool:
         """Asked before a reconcile. If another process has the resource, it gets an Event."""
-        other = self.other_owner(resource)
+        other = self.other_owner(labels_of(resource))
         if other is None:
             return True
         which = f'with the selector "{other.selector}"' if other.selector else "without a selector"
@@ -256,8 +280,16 @@ class BySelector:
             )
         yield from self.unowned.checks()
 
+    def drives_rollouts(self) -> bool:
+        return True
+
+    async def share(self) -> WatchedShare:
+        return WatchedShare(self.selector)
+
+    async def stop(self) -> None:
+        """Nothing of it runs by itself."""
+
     async def begin(self, election: Election) -> None:
-        """Called when this process holds its Lease, before its first reconcile. Raises ApiError."""
         self.claims = Claims(self.roster.name, election.since)
         try:
             self.claims.listed(await self.leases.list(), time.monotonic())
@@ -267,7 +299,7 @@ class BySelector:
             needed = grant(LEASES.title, place(self.leases.namespace), ("list",))
             log.warning("other processes of this operator are not noticed", error=str(error), grant=needed)
 
-    async def run(self, controller_set: ControllerSet) -> None:
+    async def run(self, _election: Election, controller_set: ControllerSet, _load: LoadInventory) -> None:
         """Takes over what an earlier process has left. A process without a selector has everything else, too."""
         while self.selector or self.claims.earlier:
             await asyncio.sleep(self.roster.duration / LISTS)
@@ -294,24 +326,8 @@ class BySelector:
             self.roster.looked(selectors, now)
 
 
-@dataclass(frozen=True, slots=True)
-class Pod:
-    """A pod of a StatefulSet, by its name."""
-
-    namespace: str
-    name: str
-
-    @property
-    def ordinal(self) -> int:
-        return int(self.name.rpartition("-")[2])
-
-    @property
-    def stateful_set(self) -> ObjectKey:
-        return ObjectKey("apps", "StatefulSet", self.namespace, self.name.rpartition("-")[0])
-
-
 class Sharding:
-    """Of a pod of a StatefulSet: does the steps of its `Shard`."""
+    """The buckets of resources that a pod of a StatefulSet has: it does the steps of its `Shard`."""
 
     controller_set: ControllerSet
 
@@ -339,6 +355,13 @@ class Sharding:
 
     def is_alone(self) -> bool:
         return len(self.shard.held) == BUCKETS
+
+    def other_owner(self, _labels: Mapping[str, str]) -> None:
+        """A shard is not told which one has the others."""
+
+    def drives_rollouts(self) -> bool:
+        """The one with the first bucket does."""
+        return 0 in self.shard.held & self.ready
 
     def checks(self) -> Iterator[Check]:
         shard = self.shard
@@ -380,7 +403,7 @@ class Sharding:
             self._changed.set()
 
     async def share(self) -> WatchedShare:
-        """Waits until the count is known. What is to be watched while this process waits for its Lease."""
+        """Waits until the number of shards is known."""
         self.watcher.start()
         while self.shard.target is None:
             self._changed.clear()
@@ -391,10 +414,13 @@ class Sharding:
 
     # -- the steps -----------------------------------------------------------------------------------------------------
 
-    async def run(
-        self, election: Election, controller_set: ControllerSet, load_inventory: Callable[[], Awaitable[None]]
-    ) -> None:
-        """Called when this process holds its Lease."""
+    async def stop(self) -> None:
+        await self.watcher.stop()
+
+    async def begin(self, _election: Election) -> None:
+        """It has no bucket yet, so it reconciles nothing."""
+
+    async def run(self, election: Election, controller_set: ControllerSet, load_inventory: LoadInventory) -> None:
         self.shard.since, self.controller_set = election.since, controller_set
         while True:
             self._changed.clear()
@@ -434,7 +460,7 @@ class Sharding:
         self.controller_set.set_share(WatchedShare(buckets=step.buckets), lambda uid: bucket_of(uid) in step.buckets)
         self.shard.drained(step.buckets)
 
-    async def _list(self, load_inventory: Callable[[], Awaitable[None]]) -> None:
+    async def _list(self, load_inventory: LoadInventory) -> None:
         shard, before = self.shard, self.shard.held
         shard.listed(await self.leases.list(), time.monotonic())
         if shard.held - self.ready:

@@ -1,7 +1,6 @@
 """Logs, metrics and probes of a running operator. Imports nothing from the rest of the engine."""
 
 from ruleop.operator.telemetry import logging
-from ruleop.operator.telemetry.authorization import Authorizer, review
 from ruleop.operator.telemetry.http_server import (
     ServerCertificate,
     is_loopback,
@@ -14,7 +13,6 @@ from ruleop.operator.telemetry.metrics import ControllerMetrics, Metrics
 from ruleop.operator.telemetry.probes import Check, LoopWatchdog, Probes, call_on_loop, run_on_loop
 
 __all__ = [
-    "Authorizer",
     "Check",
     "ControllerMetrics",
     "LoopWatchdog",
@@ -27,7 +25,6 @@ __all__ = [
     "logging",
     "not_listening",
     "resolve",
-    "review",
     "run_on_loop",
     "split_address",
 ]

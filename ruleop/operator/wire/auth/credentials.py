@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ruleop.files import MAX_CREDENTIAL, read_regular
-from ruleop.operator.wire.auth.kubeconfig import Kubeconfig, expand_home
 from ruleop.operator.wire.http.access import REREAD, Access, Configuration, CredentialsError
 
 if TYPE_CHECKING:
@@ -80,6 +79,8 @@ def find_credentials(
     in_pod = environ.get("KUBERNETES_SERVICE_HOST") and (service_account / "token").exists()
     if not paths and not context and in_pod:
         return PodCredentials(service_account, environ)
+    from ruleop.operator.wire.auth.kubeconfig import Kubeconfig, expand_home  # noqa: PLC0415 - a pod needs none
+
     if not paths:
         paths = str(expand_home(environ.get("HOME") or "~") / ".kube" / "config")
         if not Path(paths).exists():
