@@ -24,7 +24,7 @@ from ruleop.localcluster.controllers import claim_names
 from ruleop.localcluster.object_store import CLAIMS, CRDS, EVENTS, Name
 from ruleop.operator.manager.manager import Manager
 from ruleop.operator.rules.process import Reading, found_errors
-from ruleop.planning.child.readiness import readiness
+from ruleop.planning import readiness
 from ruleop.planning.model.conditions import find_condition
 from ruleop.planning.model.managers import managers_on
 from ruleop.planning.model.marks import PART_OF, part_of

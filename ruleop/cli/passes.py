@@ -26,9 +26,8 @@ from ruleop.files import read_named, why_unreadable
 from ruleop.kubernetes.kinds import Kind, ObjectKey
 from ruleop.language.rules import ProjectErrors
 from ruleop.nearest import nearest
-from ruleop.planning import FixedObjects, Observed, Problem, choose_rule, plan
+from ruleop.planning import FixedObjects, Observed, Problem, choose_rule, parse_time, plan
 from ruleop.planning.recording import Replay, read_document
-from ruleop.planning.rendering.time_functions import parse_time
 from ruleop.values import dataclass
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from aiohttp import web
 
 if TYPE_CHECKING:
-    from ruleop.operator.telemetry.authorization import Authorizer
+    from collections.abc import Callable
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 MAX_AT_ONCE: Final = 8  # requests whose token is reviewed
@@ -86,23 +86,23 @@ class TokenGuard:
 
 
 class ReviewGuard:
-    """Admits clients with a token that the cluster reviews; without an authorizer, all that reach the address."""
+    """Admits clients with a token that the cluster reviews; without a review, all that reach the address."""
 
-    def __init__(self, authorizer: Authorizer | None, hosts: frozenset[str]) -> None:
+    def __init__(self, review: Callable[[str], HTTPStatus] | None, hosts: frozenset[str]) -> None:
         """`hosts`: the names of a loopback address; empty: any name is right."""
-        self.authorizer, self.hosts = authorizer, hosts
+        self.review, self.hosts = review, hosts
         self._reviews = asyncio.Semaphore(MAX_AT_ONCE)
 
     async def admit(self, request: web.Request) -> web.StreamResponse | None:
         if (refused := of_another_site(request, self.hosts)) is not None:
             return refused
-        if self.authorizer is None:
+        if self.review is None:
             return None
         header = _as_bearer(request.headers.get("Authorization", ""))
         if self._reviews.locked():
             return refusal(HTTPStatus.SERVICE_UNAVAILABLE, "too many requests at once")
         async with self._reviews:
-            status = await asyncio.to_thread(self.authorizer.status_of, header)
+            status = await asyncio.to_thread(self.review, header)
         if status is HTTPStatus.OK:
             return None
         if status is HTTPStatus.UNAUTHORIZED:

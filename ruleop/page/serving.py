@@ -29,10 +29,9 @@ from ruleop.operator.telemetry import (
     is_loopback,
     not_listening,
     resolve,
-    run_on_loop,
+    reviewed_by,
     split_address,
 )
-from ruleop.operator.telemetry.authorization import Authorizer, review
 from ruleop.page.guards import ReviewGuard, TokenGuard, hosts_of, refusal
 from ruleop.page.live import Live, PageFragment, TooManyViewers
 from ruleop.page.source import STATES, NotFound, PageFilter, PageSource, resource_url
@@ -380,14 +379,12 @@ class DevPage:
 async def operator_page(address: str, manager: Manager) -> AsyncIterator[PageServer]:
     """The page at an address, `host:port` or `:port`, with the certificate and the authorization of /metrics. Raises
     RuleopError."""
-    options, loop = manager.options, asyncio.get_running_loop()
-    authorizer = None
-    if options.metrics_auth:
-        authorizer = Authorizer(lambda token: run_on_loop(loop, review(manager.server.client, PATH, token)))
+    options = manager.options
+    review = reviewed_by(manager.server.client, PATH) if options.metrics_auth else None
     tls = _context(ServerCertificate(*options.metrics_certificate)) if options.metrics_certificate else None
     listening = _bound(address)
     hosts = hosts_of(listening.getsockname()[1]) if is_loopback(address) else frozenset[str]()
-    server = PageServer(manager, ReviewGuard(authorizer, hosts), share=SHARE)
+    server = PageServer(manager, ReviewGuard(review, hosts), share=SHARE)
     async with server.serving(listening, tls):
         log.info("page served", address=address)
         yield server

@@ -1,6 +1,12 @@
 """The pure core: `plan(rule, resource, observed, history) -> Plan`."""
 
-from ruleop.planning.history import History
+from ruleop.planning.child.existing import read_record
+from ruleop.planning.child.field_patches import HELD_ADVICE, patch_targets, patched_key, patches_on
+from ruleop.planning.child.kinds.ordinary import SENSITIVE
+from ruleop.planning.child.readiness import readiness
+from ruleop.planning.child.shown import is_wait_of
+from ruleop.planning.events import write_events
+from ruleop.planning.history import ConflictingObject, History, Refusal, Writes
 from ruleop.planning.model.actions import (
     GRANT,
     Action,
@@ -31,15 +37,23 @@ from ruleop.planning.model.conditions import Condition, Conditions
 from ruleop.planning.model.marks import Owner
 from ruleop.planning.model.observed import FixedObjects, KindInfo, Kinds, Objects, Observed, Query, Served
 from ruleop.planning.plan import Plan
-from ruleop.planning.planner import choose_rule, plan
+from ruleop.planning.planner import PLAN_IS_LATE, TOO_LONG, choose_rule, plan
+from ruleop.planning.rendering.child_field_sites import MAX_LINES, lines_of
+from ruleop.planning.rendering.time_functions import parse_time
 
 __all__ = [
     "GRANT",
+    "HELD_ADVICE",
+    "MAX_LINES",
+    "PLAN_IS_LATE",
+    "SENSITIVE",
+    "TOO_LONG",
     "Action",
     "AddFinalizer",
     "ChildReport",
     "Condition",
     "Conditions",
+    "ConflictingObject",
     "Create",
     "Delete",
     "Event",
@@ -62,6 +76,7 @@ __all__ = [
     "Problem",
     "Query",
     "Read",
+    "Refusal",
     "RemoveFinalizer",
     "Requeue",
     "ResourceAction",
@@ -70,6 +85,16 @@ __all__ = [
     "State",
     "StatusWrite",
     "Wait",
+    "Writes",
     "choose_rule",
+    "is_wait_of",
+    "lines_of",
+    "parse_time",
+    "patch_targets",
+    "patched_key",
+    "patches_on",
     "plan",
+    "read_record",
+    "readiness",
+    "write_events",
 ]

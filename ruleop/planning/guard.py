@@ -27,9 +27,9 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
+from ruleop.language.templates import template_line
 from ruleop.language.templates.filters.registry import filter_of
 from ruleop.language.templates.values import cost
-from ruleop.language.templates.values.faults import template_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from ruleop.cli import run
-from ruleop.operator.manager.parts import Options
 from ruleop.kubernetes.buckets import Pod
+from ruleop.operator.manager.parts import Options
 from ruleop.operator.wire.leader.lease import Timing
 from tests.waiting import PATIENCE
 

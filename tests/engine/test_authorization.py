@@ -218,7 +218,7 @@ def served(reviews, test, **addresses):
         probes = Probes(list, Metrics(), LoopWatchdog(lambda _lag: None))
         try:
             await probes.serve(
-                **{"health": "127.0.0.1:0", "metrics": "localhost:0"} | addresses, authorizer=reviews.authorizer
+                **{"health": "127.0.0.1:0", "metrics": "localhost:0"} | addresses, review=reviews.authorizer.status_of
             )
             async with aiohttp.ClientSession() as client:
                 await test(probes, client)

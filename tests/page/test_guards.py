@@ -174,7 +174,7 @@ def test_a_user_of_the_cluster_shows_a_token_or_types_it_as_a_password(
         if status == 401:
             assert found.headers["WWW-Authenticate"].startswith("Basic ")
 
-    page = Reviewed(ReviewGuard(Authorizer(reviewed), frozenset()))
+    page = Reviewed(ReviewGuard(Authorizer(reviewed).status_of, frozenset()))
     with_page(tmp_path, check, page)
 
 

@@ -22,8 +22,7 @@ from ruleop.language.rules.secret_reads import secret_ids
 from ruleop.language.secrets.secret_values import CHECKSUMS, DATA_FIELDS, SECRET, is_secret_field
 from ruleop.language.templates import SECRET_FUNCTIONS, syntax
 from ruleop.language.templates.bodies.body import Body, BodyField, Printed
-from ruleop.language.templates.compile import origins_of, slots_from
-from ruleop.language.templates.compile.references import picked_names
+from ruleop.language.templates.compile import origins_of, picked_names, slots_from
 from ruleop.language.templates.filters.registry import filters_that_give
 from ruleop.language.templates.syntax import chain_of
 from ruleop.values import dataclass

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.builtin.immutable_fields import immutable_changes
 from ruleop.kubernetes.kinds import GroupKind
-from ruleop.planning.child.kinds.ordinary import SENSITIVE
+from ruleop.planning import SENSITIVE
 from ruleop.values import dataclass
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from ruleop.authoring.generate.cel_terms import CelTerm, InexactError, constant,
 from ruleop.authoring.generate.crds import MARK
 from ruleop.authoring.scaffold import rules_text
 from ruleop.language.templates import syntax
-from ruleop.language.templates.compile.hints import has_templates
+from ruleop.language.templates.compile import has_templates
 from ruleop.values import dataclass
 
 if TYPE_CHECKING:

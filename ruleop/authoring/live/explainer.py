@@ -35,14 +35,12 @@ from ruleop.language.rules import Once, Patched, Scheduled
 from ruleop.language.secrets.masks import NO_MASKS
 from ruleop.messages import shortened
 from ruleop.operator.wire.client.server_errors import ApiError
-from ruleop.planning import Owner, State, choose_rule
+from ruleop.planning import HELD_ADVICE, MAX_LINES, Owner, State, choose_rule, lines_of
 from ruleop.planning.changes import changes
-from ruleop.planning.child.field_patches import HELD_ADVICE
 from ruleop.planning.model.actions import Delete, ResourceAction
 from ruleop.planning.model.conditions import find_condition
 from ruleop.planning.model.managers import managers_on
 from ruleop.planning.model.marks import RULEOP, claim_on, is_paused, part_of
-from ruleop.planning.rendering.child_field_sites import MAX_LINES, lines_of
 from ruleop.values import dataclass
 
 if TYPE_CHECKING:

@@ -40,8 +40,7 @@ from ruleop.messages import format_path
 from ruleop.operator.revisions import decode, revisions_key
 from ruleop.operator.rollouts import decode_records, kind_of, rollouts_key
 from ruleop.operator.wire.client.server_errors import ApiError
-from ruleop.planning import Owner
-from ruleop.planning.child.existing import read_record
+from ruleop.planning import Owner, read_record
 from ruleop.planning.model.conditions import ROLLOUT, find_condition, named_revision
 from ruleop.planning.model.marks import MANAGED_BY, RESERVED, RULEOP, claim_on
 from ruleop.planning.rollout import SHORT, member_of

@@ -26,8 +26,7 @@ from ruleop.kubernetes.labels import labels_of
 from ruleop.kubernetes.names import RESERVED_PREFIX
 from ruleop.operator.cache import child_needs
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
-from ruleop.planning import Failure, History, Observed, Plan, choose_rule, plan
-from ruleop.planning.history import Refusal, Writes
+from ruleop.planning import Failure, History, Observed, Plan, Refusal, Writes, choose_rule, plan
 from ruleop.planning.model.marks import PART_OF, part_of
 from ruleop.values import dataclass
 

@@ -19,8 +19,7 @@ from ruleop.operator.manager.remarking import signed_notes
 from ruleop.operator.passes.owner_key import owner_key_key, read_proofs
 from ruleop.operator.server_api import ServerApi
 from ruleop.operator.wire.client.client import Client
-from ruleop.planning import Owner, choose_rule
-from ruleop.planning.child.field_patches import patch_targets, patches_on
+from ruleop.planning import Owner, choose_rule, patch_targets, patches_on
 from ruleop.planning.model.managers import manager_of, managers_on
 from ruleop.planning.model.marks import PART_OF, claim_on, named_owner
 from ruleop.values import dataclass

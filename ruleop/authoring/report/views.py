@@ -16,9 +16,7 @@ from ruleop.authoring.report.planned import HIDDEN, NULL, Planned, plan_document
 from ruleop.authoring.report.spans import Tone
 from ruleop.kubernetes.kinds import GroupKind, ObjectKey
 from ruleop.kubernetes.names import PATCH_MANAGER
-from ruleop.planning.child.existing import read_record
-from ruleop.planning.child.readiness import readiness
-from ruleop.planning.child.shown import is_wait_of
+from ruleop.planning import is_wait_of, read_record, readiness
 from ruleop.planning.model.actions import State, distinct
 from ruleop.planning.model.conditions import find_condition
 from ruleop.planning.model.managers import FieldsManager, managers_on

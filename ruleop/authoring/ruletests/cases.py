@@ -19,9 +19,8 @@ from ruleop.files import read_inside, read_regular, why_unreadable
 from ruleop.language.rules import Findings
 from ruleop.language.rules.keys.tables import TableOf
 from ruleop.language.rules.keys.value_types import FileReading, wrong_type
-from ruleop.language.templates import read_yaml
+from ruleop.language.templates import read_yaml, scalar_text
 from ruleop.language.templates.compile import Library
-from ruleop.language.templates.values.data import scalar_text
 from ruleop.language.templates.yaml_reader import MAX_DEPTH, Anchors
 from ruleop.nearest import did_you_mean_quoted
 from ruleop.values import dataclass

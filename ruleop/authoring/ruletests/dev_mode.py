@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ruleop.errors import Site
     from ruleop.language.rules import Project, Rule
     from ruleop.language.secrets.masks import Masks
-    from ruleop.language.templates.tree.state import FieldPath
+    from ruleop.language.templates import FieldPath
     from ruleop.localcluster.object_store import Resource, Stored, StoreEvent
 
 

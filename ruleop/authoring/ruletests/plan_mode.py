@@ -19,9 +19,8 @@ from ruleop.kubernetes.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.kubernetes.merge import canonical
 from ruleop.kubernetes.schema import UNKNOWN, Shape
 from ruleop.language.secrets.masks import NO_MASKS, Masks
-from ruleop.planning import History, Observed, Plan, ResourceAction, choose_rule, plan
+from ruleop.planning import History, Observed, Plan, ResourceAction, choose_rule, plan, readiness
 from ruleop.planning.changes import verb_of
-from ruleop.planning.child.readiness import readiness
 from ruleop.planning.model.marks import Owner
 from ruleop.values import dataclass
 
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
     from ruleop.errors import Site
     from ruleop.language.rules import Project, Rule
-    from ruleop.language.templates.tree.state import FieldPath
+    from ruleop.language.templates import FieldPath
     from ruleop.planning import Problem
 
 

@@ -14,8 +14,7 @@ from ruleop.kubernetes.merge import is_stored_as, item_key, member_key
 from ruleop.kubernetes.schema import UNKNOWN, Shape
 from ruleop.language.secrets.masks import Masks, without_data
 from ruleop.language.secrets.secret_values import is_secret, known_values
-from ruleop.language.templates import yaml_text
-from ruleop.language.templates.tree.state import FieldPath, ItemStep
+from ruleop.language.templates import FieldPath, ItemStep, yaml_text
 from ruleop.nearest import nearest
 from ruleop.planning.changes import NOTHING, Value, flow
 from ruleop.values import dataclass
@@ -28,8 +27,7 @@ if TYPE_CHECKING:
     from ruleop.errors import Site
     from ruleop.kubernetes.kinds import JSON, Object
     from ruleop.language.rules import Finding
-    from ruleop.language.templates import YamlNode
-    from ruleop.language.templates.tree.state import FieldPath
+    from ruleop.language.templates import FieldPath, YamlNode
 
 
 # -- comparison --------------------------------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from ruleop.errors import RuleopError, Site
 from ruleop.kubernetes.kinds import Kind, ObjectKey
 from ruleop.language.secrets.masks import NO_MASKS, Masks
-from ruleop.language.templates.tree.state import FieldPath, Walk
-from ruleop.planning.child.existing import read_record
+from ruleop.language.templates import FieldPath, Walk
+from ruleop.planning import read_record
 from ruleop.planning.model.actions import State
 from ruleop.planning.model.managers import managers_on
 from ruleop.planning.model.marks import PART_OF, Owner, claim_on

@@ -1,7 +1,7 @@
 """Rules as typed, frozen values, and the files of a project. `loading` makes the ones of the others, `checking` checks
 them."""
 
-from ruleop.language.rules.findings import Finding, Findings, ProjectErrors
+from ruleop.language.rules.findings import Finding, Findings, ProjectErrors, Severity
 from ruleop.language.rules.keys.model import (
     REFUSED_METADATA,
     Child,
@@ -53,6 +53,7 @@ __all__ = [
     "RuleFiles",
     "Scheduled",
     "Selector",
+    "Severity",
     "Share",
     "digest_of_files",
     "parse_duration",

@@ -74,8 +74,7 @@ from ruleop.language.templates import (
     Tree,
     read_yaml,
 )
-from ruleop.language.templates.compile import Library
-from ruleop.language.templates.compile.library import quoted_names
+from ruleop.language.templates.compile import Library, quoted_names
 from ruleop.language.templates.tree.templates import FOLDER
 from ruleop.nearest import did_you_mean_quoted
 from ruleop.reachable import reached

@@ -9,7 +9,9 @@ from ruleop.language.templates.declarations import (
     TIME_FUNCTIONS,
     Trait,
 )
+from ruleop.language.templates.filters.data_filters import Exact
 from ruleop.language.templates.filters.registry import FILTER_NAMES, TemplateFunction, filters_with
+from ruleop.language.templates.tree.state import FieldPath, ItemStep, Walk
 from ruleop.language.templates.values.data import (
     Lazy,
     MapView,
@@ -18,9 +20,21 @@ from ruleop.language.templates.values.data import (
     loop_items,
     partial_view,
     plain,
+    plain_and_weight,
+    scalar_text,
     view,
 )
-from ruleop.language.templates.values.faults import Fault, LimitExceeded, NotPermitted, NotThereYet, RuleErrors, Waiting
+from ruleop.language.templates.values.faults import (
+    Fault,
+    LimitExceeded,
+    NotPermitted,
+    NotThereYet,
+    RuleErrors,
+    Waiting,
+    fault_of,
+    template_line,
+)
+from ruleop.language.templates.values.operators import METHODS, field_of
 from ruleop.language.templates.values.text import SlotPlace
 from ruleop.language.templates.values.undefined import (
     OMIT,
@@ -47,6 +61,7 @@ __all__ = [
     "FILTER_NAMES",
     "FUNCTION_NAMES",
     "JINJA_NAMES",
+    "METHODS",
     "NONDETERMINISTIC",
     "OMIT",
     "SCOPE_FUNCTIONS",
@@ -55,8 +70,11 @@ __all__ = [
     "Announced",
     "Broken",
     "Disabled",
+    "Exact",
     "Expression",
     "Fault",
+    "FieldPath",
+    "ItemStep",
     "Later",
     "Lazy",
     "LimitExceeded",
@@ -79,13 +97,19 @@ __all__ = [
     "Tree",
     "UndefinedValue",
     "Waiting",
+    "Walk",
     "YamlNode",
+    "fault_of",
+    "field_of",
     "filters_with",
     "loop_items",
     "partial_view",
     "plain",
+    "plain_and_weight",
     "read_yaml",
     "resolve_scalar",
+    "scalar_text",
+    "template_line",
     "view",
     "yaml_document",
     "yaml_text",

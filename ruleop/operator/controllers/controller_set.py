@@ -19,7 +19,7 @@ from ruleop.kubernetes.permissions import FOLLOW
 from ruleop.operator.cache import WatchSpec, child_needs, observe_need, uses_has_kind
 from ruleop.operator.queue import START, Request, Urgency
 from ruleop.operator.wire.watch.store import StoreState
-from ruleop.planning.child.field_patches import patched_key
+from ruleop.planning import patched_key
 from ruleop.planning.model.observed import KindInfo
 from ruleop.planning.model.rule_permissions import LEFT, verbs
 from ruleop.values import dataclass

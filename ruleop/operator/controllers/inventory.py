@@ -18,8 +18,7 @@ import orjson
 
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import GroupKind, Object, ObjectKey
-from ruleop.planning import AddFinalizer, Create, ServerSideApply
-from ruleop.planning.child.field_patches import patched_key
+from ruleop.planning import AddFinalizer, Create, ServerSideApply, patched_key
 from ruleop.values import dataclass
 
 if TYPE_CHECKING:

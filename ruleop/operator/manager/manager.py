@@ -34,7 +34,7 @@ from ruleop.operator.telemetry import (
     Probes,
     ServerCertificate,
     call_on_loop,
-    run_on_loop,
+    reviewed_by,
 )
 from ruleop.operator.wire.auth.credentials import find_credentials
 from ruleop.operator.wire.client.client import Session
@@ -222,17 +222,13 @@ class Manager:
         self.on_reload(None)
 
     async def _serve(self, probes: Probes) -> None:
-        options, loop, authorizer = self.options, asyncio.get_running_loop(), None
-        if options.metrics_auth:
-            from ruleop.operator.telemetry.authorization import Authorizer, review  # noqa: PLC0415
-
-            authorizer = Authorizer(lambda token: run_on_loop(loop, review(self.server.client, "/metrics", token)))
+        options = self.options
         certificate = ServerCertificate(*options.metrics_certificate) if options.metrics_certificate else None
         await probes.serve(
             health=options.health_address,
             metrics=options.metrics_address,
             certificate=certificate,
-            authorizer=authorizer,
+            review=reviewed_by(self.server.client, "/metrics") if options.metrics_auth else None,
         )
 
     def _credentials(self) -> Credentials:

@@ -23,8 +23,7 @@ from ruleop.kubernetes.names import PATCH_MANAGER
 from ruleop.operator.server_api import ServerApi
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
 from ruleop.operator.wire.watch.store import StoreState
-from ruleop.planning import Owner, choose_rule
-from ruleop.planning.child.field_patches import patch_targets, patches_on
+from ruleop.planning import Owner, choose_rule, patch_targets, patches_on
 from ruleop.planning.model.managers import manager_of, managers_on
 from ruleop.planning.model.marks import ITEM, OWNER, annotations_of, claim_on, item_on, named_owner
 from ruleop.planning.model.rule_permissions import account_of

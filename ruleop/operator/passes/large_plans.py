@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from ruleop.errors import RuleopError
 from ruleop.operator.queue import Urgency, WorkQueue
+from ruleop.planning import TOO_LONG
 from ruleop.planning.guard import AGAIN, GUARD, LONGEST, SHORTEST, Overtime, PlanThread, TooSlow
-from ruleop.planning.planner import TOO_LONG
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from ruleop.operator.queue import Request
     from ruleop.operator.rollouts import Rollouts
     from ruleop.operator.telemetry import ControllerMetrics, Metrics
-    from ruleop.planning import History, Plan, Read
-    from ruleop.planning.history import ConflictingObject
+    from ruleop.planning import ConflictingObject, History, Plan, Read
     from ruleop.planning.model.conditions import Condition
 
 

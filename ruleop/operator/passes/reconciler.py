@@ -22,12 +22,10 @@ from ruleop.operator.passes.pass_planning import CurrentPass, PassPlanning, Unsy
 from ruleop.operator.passes.status import StatusWriter
 from ruleop.operator.passes.status_debounce import CHANGED, WRITTEN
 from ruleop.operator.queue import IMMEDIATELY, Result, Urgency
-from ruleop.planning import History, Plan, RemoveFinalizer, choose_rule
+from ruleop.planning import PLAN_IS_LATE, History, Plan, RemoveFinalizer, choose_rule, write_events
 from ruleop.planning.changes import verb_of
-from ruleop.planning.events import write_events
 from ruleop.planning.guard import TooSlow
 from ruleop.planning.model.marks import is_paused, part_of
-from ruleop.planning.planner import PLAN_IS_LATE
 from ruleop.values import dataclass
 
 if TYPE_CHECKING:

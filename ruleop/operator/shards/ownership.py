@@ -357,7 +357,7 @@ class Sharding:
         return len(self.shard.held) == BUCKETS
 
     def other_owner(self, _labels: Mapping[str, str]) -> None:
-        """A shard is not told which one has the others."""
+        """Buckets go by uids: labels say nothing of who has a resource."""
 
     def drives_rollouts(self) -> bool:
         """The one with the first bucket does."""

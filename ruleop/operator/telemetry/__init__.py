@@ -10,7 +10,7 @@ from ruleop.operator.telemetry.http_server import (
     split_address,
 )
 from ruleop.operator.telemetry.metrics import ControllerMetrics, Metrics
-from ruleop.operator.telemetry.probes import Check, LoopWatchdog, Probes, call_on_loop, run_on_loop
+from ruleop.operator.telemetry.probes import Check, LoopWatchdog, Probes, call_on_loop, reviewed_by
 
 __all__ = [
     "Check",
@@ -25,6 +25,6 @@ __all__ = [
     "logging",
     "not_listening",
     "resolve",
-    "run_on_loop",
+    "reviewed_by",
     "split_address",
 ]

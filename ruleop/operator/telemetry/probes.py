@@ -28,9 +28,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-    from ruleop.operator.telemetry.authorization import Authorizer
     from ruleop.operator.telemetry.http_server import ServerCertificate
     from ruleop.operator.telemetry.metrics import Metrics
+    from ruleop.operator.wire.client.client import Client
+
+    Review = Callable[[str], HTTPStatus]
+    """The status for a request with this header `Authorization`: 200, 401, 403, or a server error."""
 
 
 # -- loop watchdog -----------------------------------------------------------------------------------------------------
@@ -89,6 +92,14 @@ def run_on_loop(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, 
         raise
 
 
+def reviewed_by(client: Client, path: str) -> Review:
+    """Asks the cluster whether it lets a client read the path. Called on the event loop; the result is for threads."""
+    from ruleop.operator.telemetry.authorization import Authorizer, review  # noqa: PLC0415 - seldom used
+
+    loop = asyncio.get_running_loop()
+    return Authorizer(lambda token: run_on_loop(loop, review(client, path, token))).status_of
+
+
 # -- probes ------------------------------------------------------------------------------------------------------------
 
 
@@ -119,19 +130,19 @@ class Probes:
         health: str,
         metrics: str,
         certificate: ServerCertificate | None = None,
-        authorizer: Authorizer | None = None,
+        review: Review | None = None,
     ) -> None:
         """Listens on the two addresses, `host:port` or `:port`; `0` is off. Both may be the same, unless metrics have a
-        certificate or an authorizer."""
+        certificate or are reviewed."""
         routes: dict[str, dict[str, WSGIApplication]] = {}
         if is_on(health):
             routes[health] = {"/healthz": self._healthz, "/livez": self._healthz, "/readyz": self._readyz}
         if is_on(metrics):
-            if metrics in routes and (certificate or authorizer):
+            if metrics in routes and (certificate or review):
                 raise RuleopError(
                     f"metrics with TLS or authorization need an address of their own; {metrics} is that of the probes"
                 )
-            routes.setdefault(metrics, {})["/metrics"] = _protected(self._metrics, authorizer)
+            routes.setdefault(metrics, {})["/metrics"] = _protected(self._metrics, review)
         for address, apps in routes.items():
             tls = certificate.context if certificate and address == metrics else None
             self._servers.append(await asyncio.to_thread(_listen, address, self._dispatcher(apps), tls))
@@ -182,12 +193,12 @@ class Probes:
         return _text(start_response, HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE, text + "\n")
 
 
-def _protected(app: WSGIApplication, authorizer: Authorizer | None) -> WSGIApplication:
-    if authorizer is None:
+def _protected(app: WSGIApplication, review: Review | None) -> WSGIApplication:
+    if review is None:
         return app
 
     def check(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        status = authorizer.status_of(environ.get("HTTP_AUTHORIZATION", ""))
+        status = review(environ.get("HTTP_AUTHORIZATION", ""))
         if status is HTTPStatus.OK:
             return app(environ, start_response)
         headers = {"WWW-Authenticate": "Bearer"} if status is HTTPStatus.UNAUTHORIZED else {}

@@ -27,8 +27,7 @@ from ruleop.language.secrets.secret_values import (
     public_names,
     secret_values,
 )
-from ruleop.language.templates import Fault, Lazy, MapView, Origin, UndefinedValue, plain
-from ruleop.language.templates.values.operators import field_of
+from ruleop.language.templates import Fault, Lazy, MapView, Origin, UndefinedValue, field_of, plain
 from ruleop.messages import shortened
 from ruleop.planning.changes import flow
 from ruleop.planning.model.actions import State

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.errors import RenderError
 from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.schema import UNKNOWN, Shape
-from ruleop.language.templates import Tree
-from ruleop.language.templates.tree.state import FieldPath, ItemStep, Walk
+from ruleop.language.templates import FieldPath, ItemStep, Tree, Walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

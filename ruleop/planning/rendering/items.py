@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from ruleop.errors import RenderError, Site
 from ruleop.kubernetes.merge import UnwritableError, as_json
 from ruleop.language.rules import Given
-from ruleop.language.templates import Fault, loop_items, plain
+from ruleop.language.templates import Fault, loop_items, plain, plain_and_weight
 from ruleop.language.templates.values.cost import Exhausted
-from ruleop.language.templates.values.data import plain_and_weight
 from ruleop.messages import shortened
 from ruleop.planning.model.marks import MAX_ITEM, ItemRecord
 from ruleop.planning.rendering.unplanned import ChildFails, child_error

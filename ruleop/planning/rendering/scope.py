@@ -25,11 +25,11 @@ from ruleop.language.templates import (
     PartialObjectsView,
     TemplateFunction,
     Waiting,
+    fault_of,
     partial_view,
     view,
 )
 from ruleop.language.templates.values.cost import Allowance, Exhausted
-from ruleop.language.templates.values.faults import fault_of
 from ruleop.planning.model.observed import Objects, Observed, Query, Served
 from ruleop.planning.model.rule_permissions import missing_list_permission, missing_permission
 from ruleop.planning.model.targets import MAX_OWNED, Target, resolve_targets

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.kubernetes.cron import LONGEST_SCHEDULE, is_zone, next_time, times_problem
 from ruleop.kubernetes.schema import FORMATS
 from ruleop.language.rules import parse_duration
-from ruleop.language.templates import Fault, TemplateFunction
-from ruleop.language.templates.filters.data_filters import Exact
+from ruleop.language.templates import Exact, Fault, TemplateFunction
 from ruleop.planning.model.actions import Requeue
 
 if TYPE_CHECKING:

@@ -32,10 +32,9 @@ from ruleop.authoring.checking.typing.types import (
     row_of,
     truth_of,
 )
-from ruleop.language.templates import syntax
-from ruleop.language.templates.compile.references import literal_names, picked_names
+from ruleop.language.templates import METHODS, syntax
+from ruleop.language.templates.compile import literal_names, picked_names
 from ruleop.language.templates.filters.registry import FILTERS
-from ruleop.language.templates.values.operators import METHODS
 from ruleop.values import dataclass
 
 if TYPE_CHECKING:

@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping
 
     from ruleop.authoring.checking.typing.operators import Lookup
-    from ruleop.language.rules import Findings
+    from ruleop.language.rules import Findings, Severity
     from ruleop.language.rules.check_ids import Code
-    from ruleop.language.rules.findings import Severity
 
 
 # -- environments ------------------------------------------------------------------------------------------------------

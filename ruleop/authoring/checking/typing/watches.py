@@ -34,8 +34,7 @@ from ruleop.authoring.checking.typing.types import (
 from ruleop.kubernetes.cron import schedule_fault, zone_fault
 from ruleop.kubernetes.kinds import Kind
 from ruleop.language.templates import Expression, Origin, StringTemplate, TextTemplate, Tree, YamlNode, syntax
-from ruleop.language.templates.compile.hints import has_templates
-from ruleop.language.templates.compile.value_trees import holds_tags, tag_of
+from ruleop.language.templates.compile import has_templates, holds_tags, tag_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

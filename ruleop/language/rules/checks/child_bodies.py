@@ -13,7 +13,7 @@ from ruleop.kubernetes.names import RESERVED_PREFIX, is_object_name, name_in_wor
 from ruleop.language.rules.keys.model import REFUSED_METADATA
 from ruleop.language.secrets.secret_values import DATA_FIELDS, SECRET
 from ruleop.language.templates.bodies.body import BodyEntry, BodyMembers, Scalar, as_written, member
-from ruleop.language.templates.compile.hints import has_templates
+from ruleop.language.templates.compile import has_templates
 from ruleop.nearest import did_you_mean
 
 if TYPE_CHECKING:

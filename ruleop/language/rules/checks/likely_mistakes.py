@@ -19,7 +19,7 @@ from ruleop.language.rules.keys.parsed import JOBS, REFERENCE
 from ruleop.language.rules.scopes import metadata_slots, possible_in, written
 from ruleop.language.templates import Expression, RuleErrors, TextTemplate, syntax
 from ruleop.language.templates.bodies.body import BodyMembers, member
-from ruleop.language.templates.compile.library import quoted_names
+from ruleop.language.templates.compile import quoted_names
 from ruleop.language.templates.syntax import chain_of, find
 from ruleop.reachable import reached
 

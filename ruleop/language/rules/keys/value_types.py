@@ -16,8 +16,7 @@ from ruleop.kubernetes.merge import Path, PathError, parse_path
 from ruleop.language.rules.findings import Findings, format_list
 from ruleop.language.rules.keys.model import DAYS, PATTERN, Share, parse_duration
 from ruleop.language.templates import Expression, RuleErrors, StringTemplate, TextTemplate, Tree, YamlNode
-from ruleop.language.templates.compile.hints import has_templates
-from ruleop.language.templates.compile.library import NO_KIND
+from ruleop.language.templates.compile import NO_KIND, has_templates
 from ruleop.nearest import did_you_mean_quoted
 from ruleop.values import dataclass
 

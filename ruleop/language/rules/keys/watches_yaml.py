@@ -57,7 +57,7 @@ from ruleop.language.rules.keys.value_types import (
 )
 from ruleop.language.templates import Expression, StringTemplate, TextTemplate, Tree, YamlNode
 from ruleop.language.templates.bodies.documents import COMPUTED
-from ruleop.language.templates.compile.hints import has_templates
+from ruleop.language.templates.compile import has_templates
 from ruleop.values import dataclass
 
 if TYPE_CHECKING:
