@@ -15,9 +15,11 @@ PROPERTIES ?= full
 TESTS   := $(BIN)/pytest -q -n $(patsubst auto,$(CORES),$(WORKERS)) --maxprocesses=8 --dist=worksteal
 FAST    := $(TESTS) -m "not slow" --few-cases
 ALL     := $(TESTS) --hypothesis-profile=$(PROPERTIES)
-# Much of the time of these is waiting: three run side by side on two cores. A worker has a control plane or two of its
-# own, of one and a half gigabytes each; tests/cluster/workers.py has the order. The timeout allows for a busy machine.
-CLUSTER := $(BIN)/pytest -q -n $(patsubst auto,3,$(WORKERS)) --dist=loadfile --no-loadscope-reorder --timeout=300 --hypothesis-profile=$(PROPERTIES) --override-ini addopts="--strict-markers --strict-config -ra --import-mode=importlib"
+# Much of the time of these is waiting: twice as many run side by side as there are cores.
+WAITING := $(shell echo $$((2 * $(CORES))))
+# A worker has a control plane or two of its own, of one and a half gigabytes each; tests/cluster/workers.py has the
+# order. The timeout allows for a busy machine.
+CLUSTER := $(BIN)/pytest -q -n $(patsubst auto,4,$(WORKERS)) --dist=loadfile --no-loadscope-reorder --timeout=300 --hypothesis-profile=$(PROPERTIES) --override-ini addopts="--strict-markers --strict-config -ra --import-mode=importlib"
 
 # KUBERNETES=1.33 takes the API server of another version: a folder of tests/controlplane/kubernetes. Left out is what
 # compares the cluster in memory and the tables of kinds with the newest one, and what only that can do.
@@ -53,7 +55,7 @@ test: $(STAMP)  ## the fast tests, no cluster needed
 
 test-all: $(STAMP)  ## all tests without a cluster: the slow ones too, and properties on more examples
 	$(call step,all tests without a cluster,$(ALL))
-	$(call step,the tests of the operator on the server in memory,$(ALL) --override-ini addopts="--strict-markers --strict-config -ra --import-mode=importlib" --cluster-server=memory --dist=loadscope tests/cluster)
+	$(call step,the tests of the operator on the server in memory,$(ALL) -n $(patsubst auto,$(WAITING),$(WORKERS)) --override-ini addopts="--strict-markers --strict-config -ra --import-mode=importlib" --cluster-server=memory --dist=loadscope tests/cluster)
 
 coverage: $(STAMP)  ## the fast tests, with branch coverage
 	$(call step,the fast tests with branch coverage,$(BIN)/pytest -q -p pytest_cov -m "not slow" --cov --cov-report=term-missing:skip-covered)

@@ -20,7 +20,6 @@ from ruleop.kubernetes.names import is_letter_label, is_subdomain
 from ruleop.kubernetes.schema import (
     UNKNOWN,
     FieldPath,
-    InvalidPatternError,
     SchemaFinding,
     Shape,
     compile_pattern,
@@ -30,6 +29,7 @@ from ruleop.kubernetes.schema import (
     validate,
 )
 from ruleop.nearest import did_you_mean
+from ruleop.patterns import InvalidPatternError
 
 if TYPE_CHECKING:
     from ruleop.kubernetes.schema import Schema

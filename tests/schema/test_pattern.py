@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import re2
 
-from ruleop.kubernetes.schema.validation import InvalidPatternError, compile_pattern
+from ruleop.kubernetes.schema.validation import compile_pattern
+from ruleop.patterns import InvalidPatternError
 
 TEXTS = [
     "", "a", "A", "abc", "abc\n", "\nabc", "a-b", "a.b.example.com", "-a", "0", "12", "1Gi", "500m", "a b", "a\tb", "ä", "٣", "x{,5}", "xxxxx", "aaa",

@@ -10,7 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.kubernetes.schema import InvalidPatternError, compile_pattern, validate
+from ruleop.kubernetes.schema import compile_pattern, validate
+from ruleop.patterns import InvalidPatternError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

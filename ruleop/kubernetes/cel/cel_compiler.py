@@ -53,8 +53,9 @@ from ruleop.kubernetes.cel.values import (
     optional_of,
     type_name,
 )
-from ruleop.kubernetes.schema import InvalidPatternError, compile_pattern
+from ruleop.kubernetes.schema import compile_pattern
 from ruleop.nearest import did_you_mean
+from ruleop.patterns import InvalidPatternError
 from ruleop.values import dataclass
 
 if TYPE_CHECKING:

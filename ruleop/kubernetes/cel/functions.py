@@ -53,7 +53,8 @@ from ruleop.kubernetes.cel.values import (
     type_name,
 )
 from ruleop.kubernetes.quantity import SUFFIXES
-from ruleop.kubernetes.schema import InvalidPatternError, compile_pattern
+from ruleop.kubernetes.schema import compile_pattern
+from ruleop.patterns import InvalidPatternError
 from ruleop.values import dataclass
 
 Result: TypeAlias = CelType | Callable[[CelType], CelType]

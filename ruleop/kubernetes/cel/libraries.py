@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from ruleop.kubernetes.cel.parser import EvaluationError, NotEvaluatedError
 from ruleop.kubernetes.cel.values import Budget, ListValue, MapValue, Opaque, OptionalValue, UnreadValue, Value, equal
 from ruleop.kubernetes.names import is_label, is_label_key, is_label_value, is_letter_label, is_subdomain
-from ruleop.kubernetes.schema import FORMATS, InvalidPatternError, find_spans
+from ruleop.kubernetes.schema import FORMATS, find_spans
+from ruleop.patterns import InvalidPatternError
 from ruleop.values import dataclass
 
 if TYPE_CHECKING:

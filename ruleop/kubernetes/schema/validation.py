@@ -26,11 +26,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-import re2
-
 from ruleop.errors import RuleopError
 from ruleop.messages import format_path
 from ruleop.nearest import did_you_mean
+from ruleop.patterns import InvalidPatternError, compile_re2
 from ruleop.values import dataclass
 
 if TYPE_CHECKING:
@@ -493,10 +492,6 @@ _WORDS: Final[Mapping[str, Callable[[Violation], str]]] = {
 # is linear in the text, whatever the pattern.
 
 
-class InvalidPatternError(ValueError):
-    """A regular expression that the API server would reject. The message is the reason."""
-
-
 def compile_pattern(pattern: str) -> Callable[[str], bool]:
     """Returns a function that tests whether a text contains a match. Raises InvalidPatternError."""
     search = _compiled(pattern).search
@@ -515,19 +510,7 @@ def find_spans(pattern: str, text: str) -> Iterator[tuple[int, int]]:
     return (match.span() for match in _compiled(pattern).finditer(text))
 
 
-@functools.lru_cache(maxsize=256)
-def _compiled(pattern: str) -> Any:
-    options = re2.Options()
-    options.log_errors = False
-    try:
-        return re2.compile(pattern, options)
-    except re2.error as error:
-        raise InvalidPatternError(_reason(error)) from error
-
-
-def _reason(error: re2.error) -> str:
-    reason = error.args[0] if error.args else b""
-    return reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
+_compiled: Final = functools.lru_cache(maxsize=256)(compile_re2)
 
 
 # Python's own parser also takes 20260228 and 2026-W01-1.

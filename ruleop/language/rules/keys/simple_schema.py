@@ -17,12 +17,12 @@ from ruleop.kubernetes.builtin.builtin_types import type_schemas
 from ruleop.kubernetes.schema import (
     OBJECT_META,
     OPTIONAL_FIELDS,
-    InvalidPatternError,
     compile_pattern,
     reference,
     validate,
 )
 from ruleop.nearest import did_you_mean
+from ruleop.patterns import InvalidPatternError
 from ruleop.values import dataclass
 
 if TYPE_CHECKING:

@@ -19,8 +19,6 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote as percent_encoded
 from urllib.parse import urlencode as form_encoded
 
-import re2
-
 from ruleop.language.templates.declarations import Filters, Trait
 from ruleop.language.templates.filters.list_filters import SIZED
 from ruleop.language.templates.values.cost import MAX_STEPS, Exhausted, check_items, check_text, exceeded
@@ -30,6 +28,7 @@ from ruleop.language.templates.values.faults import Fault
 from ruleop.language.templates.values.operators import METHODS, joined_by, reach
 from ruleop.language.templates.values.text import Dump, Indent, Text
 from ruleop.language.templates.values.undefined import UndefinedValue
+from ruleop.patterns import InvalidPatternError, compile_re2
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -143,12 +142,9 @@ MAX_PROGRAMS: Final = 24
 
 @lru_cache(MAX_PROGRAMS)
 def _compiled(pattern: str) -> Any:
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = MAX_PROGRAM
     try:
-        return re2.compile(pattern, options)
-    except re2.error:
+        return compile_re2(pattern, memory=MAX_PROGRAM)
+    except InvalidPatternError:
         raise Fault(
             "not a valid RE2 regular expression (RE2 has no lookaround and no backreferences), or one that is too large"
         ) from None
@@ -188,7 +184,7 @@ def regex_search(value: Any, pattern: str, *groups: Any, ignorecase: bool = Fals
         return match and match.group()
     try:
         return [match.group(found[1] or int(found[2])) for found in references if found]
-    except (re2.error, LookupError):
+    except LookupError:
         raise Fault("regex_search: the pattern has no such group") from None
 
 
@@ -205,7 +201,7 @@ def regex_replace(
             size = len(new) + sum(times * len(match.group(group) or "") for group, times in groups.items())
             check_text(found.tell() + size)
             expanded = match.expand(new)
-        except (re2.error, LookupError, ValueError):
+        except (LookupError, ValueError):
             raise Fault("regex_replace: the replacement names a group that the pattern does not have") from None
         found.write(text[at : match.start()])
         found.write(expanded)
