@@ -4,7 +4,6 @@ from ruleop.planning.child.existing import read_record
 from ruleop.planning.child.field_patches import HELD_ADVICE, patch_targets, patched_key, patches_on
 from ruleop.planning.child.kinds.ordinary import SENSITIVE
 from ruleop.planning.child.readiness import readiness
-from ruleop.planning.child.shown import is_wait_of
 from ruleop.planning.events import write_events
 from ruleop.planning.history import ConflictingObject, History, Refusal, Writes
 from ruleop.planning.model.actions import (
@@ -87,7 +86,6 @@ __all__ = [
     "Wait",
     "Writes",
     "choose_rule",
-    "is_wait_of",
     "lines_of",
     "parse_time",
     "patch_targets",

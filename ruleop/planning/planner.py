@@ -29,7 +29,6 @@ from ruleop.planning.child.field_patches import find_patched
 from ruleop.planning.child.item_ends import plan_ends
 from ruleop.planning.child.kinds.run_records import NO_RECORDS, RECORD, with_record
 from ruleop.planning.child.pruning import delayed, prune
-from ruleop.planning.child.shown import find_blocking, find_masks, item_names
 from ruleop.planning.deletion import missing_read_permissions, plan_deletion, without_account
 from ruleop.planning.events import (
     HEALTHY,
@@ -78,6 +77,7 @@ if TYPE_CHECKING:
 
     from ruleop.kubernetes.permissions import ServiceAccount
     from ruleop.language.rules import Rule
+    from ruleop.language.secrets.masks import Masks
     from ruleop.language.templates import StringTemplate
     from ruleop.planning.child.existing import Existing
     from ruleop.planning.child.field_patches import PatchedObject
@@ -86,6 +86,7 @@ if TYPE_CHECKING:
     from ruleop.planning.model.actions import Event
     from ruleop.planning.model.conditions import Condition
     from ruleop.planning.model.observed import Objects, Observed
+    from ruleop.planning.plan import Blocking
 
 _LONGEST: Final = 64  # characters of a duration, which an Event quotes
 # Seconds until a name conflict is checked again. No event reports that the conflicting object is gone.
@@ -506,6 +507,7 @@ class _Planner:
                 self.scope.time_functions().changes_at(self.expiry.at, "it expires")
             time_check = self.scope.times.requeue() if self.scope.times is not None else None
         writes, plans = self.history.writes, children.plans.values() if is_reported else ()
+        masks, items, blocking = self._for_readers(children)
         return Plan(
             resource=self.key,
             uid=self.owner.uid,
@@ -536,12 +538,24 @@ class _Planner:
             reads=tuple(report.reads),
             late=self.late,
             public_words=self.rule.public_words,
-            masks=find_masks(children) if self.is_shown and self.rule.secrecy.reads else NO_MASKS,
-            items=item_names(children) if self.names_items else {},
-            blocking=tuple(find_blocking(children)) if self.is_shown else (),
+            masks=masks,
+            items=items,
+            blocking=blocking,
             traced=children.traced(self.traced) if self.traced else {},
             settled=children.settled(),
         )
+
+    def _for_readers(self, children: Children) -> tuple[Masks, Mapping[ObjectKey, str], tuple[Blocking, ...]]:
+        """The masks, the names of items and what blocks children, of a plan that is shown or recorded."""
+        if not self.names_items:
+            return NO_MASKS, {}, ()
+        from ruleop.planning.child.shown import find_blocking, find_masks, item_names  # noqa: PLC0415 - for tools alone
+
+        items = item_names(children)
+        if not self.is_shown:
+            return NO_MASKS, items, ()
+        masks = find_masks(children) if self.rule.secrecy.reads else NO_MASKS
+        return masks, items, tuple(find_blocking(children))
 
     def _status(self, conditions: Conditions | None, actions: list[Action], records: Records) -> _Status:
         """The status, and the events that report it. May add problems."""

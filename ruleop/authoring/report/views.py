@@ -16,7 +16,7 @@ from ruleop.authoring.report.planned import HIDDEN, NULL, Planned, plan_document
 from ruleop.authoring.report.spans import Tone
 from ruleop.kubernetes.kinds import GroupKind, ObjectKey
 from ruleop.kubernetes.names import PATCH_MANAGER
-from ruleop.planning import is_wait_of, read_record, readiness
+from ruleop.planning import read_record, readiness
 from ruleop.planning.model.actions import State, distinct
 from ruleop.planning.model.conditions import find_condition
 from ruleop.planning.model.managers import FieldsManager, managers_on
@@ -411,7 +411,7 @@ def waits_of(plan: Plan) -> Iterator[WaitView]:
     states = {each.id: each for each in plan.children}
     for wait in plan.waits:
         expression = blocking.get((wait.child, "waitFor"))
-        if expression is not None and is_wait_of(wait, wait.child, expression.site):
+        if expression is not None and wait.is_at(expression.site):
             del blocking[wait.child, "waitFor"]
         else:
             expression = None

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ruleop.errors import RenderError, RuleopError
 from ruleop.language.rules import Given
-from ruleop.language.secrets.masks import Masks, hidden_fields, hidden_texts
+from ruleop.language.secrets.hidden_fields import hidden_fields
+from ruleop.language.secrets.masks import Masks, hidden_texts
 from ruleop.language.secrets.secret_values import (
     MASK,
     SECRET,
@@ -39,12 +40,10 @@ from ruleop.planning.rendering.scope import query_of, without_server_noise
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ruleop.errors import Site
     from ruleop.kubernetes.kinds import Object, ObjectKey
     from ruleop.language.rules import Child, Observe, Rule
     from ruleop.language.templates import Expression
     from ruleop.planning.child.children import Children
-    from ruleop.planning.model.actions import Wait
     from ruleop.planning.rendering.scope import ResourceScope
 
 MISSING: Final = "not available yet"
@@ -56,7 +55,9 @@ def find_blocking(children: Children) -> Iterator[Blocking]:
     waits = children.report.waits
     for child_plan in children.plans.values():
         child = child_plan.child
-        if child.wait_for is not None and any(is_wait_of(each, child.id, child.wait_for.site) for each in waits):
+        if child.wait_for is not None and any(
+            each.is_at(child.wait_for.site) for each in waits if each.child == child.id
+        ):
             names = _names_of_wait(child, children)
             if names is not None:
                 yield _blocking(child, "waitFor", child.wait_for, names, children.rule)
@@ -68,14 +69,6 @@ def find_blocking(children: Children) -> Iterator[Blocking]:
                 names = {**each.desired.names, "this": this}
                 yield _blocking(child, "readyWhen", child.ready_when, names, children.rule)
                 break
-
-
-def is_wait_of(wait: Wait, child: str, site: Site) -> bool:
-    """Whether a child waits because of its `waitFor` at this place: it is false, or a value in it is missing."""
-    if wait.child != child:
-        return False
-    at = wait.site
-    return wait.why == "condition" or (at is not None and (at.path, at.line) == (site.path, site.line))
 
 
 def _names_of_wait(child: Child, children: Children) -> Mapping[str, Any] | None:

@@ -233,6 +233,11 @@ class Wait:
     def __post_init__(self) -> None:
         _shorten(self, "for_what")
 
+    def is_at(self, site: Site) -> bool:
+        """Whether the child waits because of its `waitFor` at this place: it is false, or a value in it is missing."""
+        at = self.site
+        return self.why == "condition" or (at is not None and (at.path, at.line) == (site.path, site.line))
+
 
 @dataclass(frozen=True, slots=True)
 class ObjectReport:
