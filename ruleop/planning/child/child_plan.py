@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from ruleop.planning.changes import Difference
     from ruleop.planning.child.existing import Ending
     from ruleop.planning.child.field_patches import PatchedObject
+    from ruleop.planning.child.kinds.run_records import RunRecord
     from ruleop.planning.history import History
     from ruleop.planning.model.marks import Claim, Owner
     from ruleop.planning.rendering.items import LoopItem
@@ -281,6 +282,14 @@ class ChildPlan(ABC):
             reason = "Forbidden" if forbidden else "RenderFailed"
             self.context.report.add_problem(self.child.id, reason, message, error.site)
             return Readiness(False, f"readyWhen: {message}")
+
+    def kept(self) -> frozenset[ObjectKey]:
+        """The objects that stay, though they are not desired: those of runs."""
+        return frozenset()
+
+    def record(self) -> RunRecord | None:
+        """The record of its runs for the status; None if it makes none."""
+        return None
 
     def unknown_scopes(self) -> list[Mapping[str, Any]]:
         """The names of the objects that could not be rendered, as far as they tell which these are."""

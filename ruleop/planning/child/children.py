@@ -13,18 +13,13 @@ from typing import TYPE_CHECKING, Final
 
 from ruleop.errors import RenderError
 from ruleop.kubernetes.kinds import NAMESPACE_KIND, ObjectKey, version_of
-from ruleop.language.rules import Given, ItemEnd, Once, Ordinary, Patched, Scheduled
 from ruleop.language.templates import Disabled, Origin
 from ruleop.language.templates.values.cost import Exhausted
 from ruleop.planning.child.child_plan import ChildPlan, ObjectPlan, PassContext, ready_when
 from ruleop.planning.child.existing import existing_view, select_shown
-from ruleop.planning.child.kinds.given import GivenPlan
-from ruleop.planning.child.kinds.item_end import ItemEndPlan, begun, ends_item, waits
-from ruleop.planning.child.kinds.once import OncePlan, RunPlan
-from ruleop.planning.child.kinds.ordinary import OrdinaryPlan
-from ruleop.planning.child.kinds.patched import PatchPlan
+from ruleop.planning.child.kinds import plan_class
+from ruleop.planning.child.kinds.item_end import begun, ends_item, waits
 from ruleop.planning.child.kinds.run_records import NO_RECORDS, Records
-from ruleop.planning.child.kinds.schedule import SchedulePlan
 from ruleop.planning.child.readiness import readiness
 from ruleop.planning.model.actions import Action, Create, State
 from ruleop.planning.model.observed import Served
@@ -36,23 +31,13 @@ from ruleop.planning.rendering.synced import Settled, SettledObject, SettledObje
 from ruleop.planning.rendering.unplanned import ChildFails, ChildWaits, Unlisted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from ruleop.errors import Site
-    from ruleop.language.rules import Child, Form
+    from ruleop.language.rules import Child
     from ruleop.planning.child.existing import Existing
 
 NO_KEYS: Final[Mapping[str, ObjectKey]] = MappingProxyType({})
-
-
-_PLANS: Final[Mapping[type[Form], Callable[[Child, PassContext], ChildPlan]]] = {  # by the form of a child
-    Ordinary: OrdinaryPlan,
-    Given: GivenPlan,
-    Patched: PatchPlan,
-    Once: OncePlan,
-    Scheduled: SchedulePlan,
-    ItemEnd: ItemEndPlan,
-}
 
 
 class Children:
@@ -123,7 +108,7 @@ class Children:
                 child_plan.add_wait(wait)
 
     def _plan_child(self, child: Child) -> None:
-        child_plan = self.plans[child.id] = _PLANS[type(child.form)](child, self.context)
+        child_plan = self.plans[child.id] = plan_class(type(child.form))(child, self.context)
         desired: list[Desired] | None = None
         try:
             if child.optional and not self._serves(child):
@@ -305,7 +290,7 @@ class Children:
         plans = self.plans.values()
         desired = {each.desired.key for child_plan in plans if child_plan.owns for each in child_plan.objects}
         for child_plan in plans if self.rule.runs else ():
-            desired |= child_plan.kept() if isinstance(child_plan, RunPlan) else frozenset()
+            desired |= child_plan.kept()
         return [
             each
             for each in self.existing
@@ -316,8 +301,10 @@ class Children:
         """The record of the runs of all children, planned or not."""
         if not self.rule.runs:
             return NO_RECORDS
-        plans = [self.plans.get(child.id) or _PLANS[type(child.form)](child, self.context) for child in self.rule.runs]
-        found = {each.child.id: each.record() for each in plans if isinstance(each, RunPlan)}
+        plans = [
+            self.plans.get(child.id) or plan_class(type(child.form))(child, self.context) for child in self.rule.runs
+        ]
+        found = {each.child.id: record for each in plans if (record := each.record()) is not None}
         return Records(
             {id_: record.entries for id_, record in found.items()},
             [(id_, record.skipped) for id_, record in found.items() if record.skipped],
