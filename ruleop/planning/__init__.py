@@ -34,11 +34,10 @@ from ruleop.planning.model.actions import (
 )
 from ruleop.planning.model.conditions import Condition, Conditions
 from ruleop.planning.model.marks import Owner
-from ruleop.planning.model.observed import FixedObjects, KindInfo, Kinds, Objects, Observed, Query, Served
+from ruleop.planning.model.observed import FixedObjects, KindInfo, Kinds, Objects, Observed, Query, Served, parse_time
 from ruleop.planning.plan import Plan
 from ruleop.planning.planner import PLAN_IS_LATE, TOO_LONG, choose_rule, plan
 from ruleop.planning.rendering.child_field_sites import MAX_LINES, lines_of
-from ruleop.planning.rendering.time_functions import parse_time
 
 __all__ = [
     "GRANT",

@@ -40,9 +40,8 @@ from ruleop.planning.child.pruning import (
 from ruleop.planning.model.actions import Action, Delete, Event, Failure, RemoveFinalizer, State
 from ruleop.planning.model.conditions import FINALIZED, Conditions, find_condition
 from ruleop.planning.model.marks import RESERVED, SKIP_FINALIZE, annotations_of, other_operators
-from ruleop.planning.model.observed import Served
+from ruleop.planning.model.observed import Served, parse_time
 from ruleop.planning.model.rule_permissions import denied_write, missing_list_permission
-from ruleop.planning.rendering.time_functions import parse_time
 from ruleop.planning.status import overall_conditions
 from ruleop.values import dataclass
 

@@ -55,14 +55,13 @@ from ruleop.planning.model.actions import (
 )
 from ruleop.planning.model.conditions import ROLLOUT, Conditions, as_written, find_condition
 from ruleop.planning.model.marks import Owner, annotations_of, is_paused, period_and_notes
-from ruleop.planning.model.observed import ReadObjects
+from ruleop.planning.model.observed import LAST, ReadObjects, parse_time
 from ruleop.planning.model.rule_permissions import account_of, denied_write, missing_permission
 from ruleop.planning.model.targets import Target, compile_selector
 from ruleop.planning.plan import Late, Plan
 from ruleop.planning.rendering.desired import source_of
 from ruleop.planning.rendering.scope import ResourceScope
 from ruleop.planning.rendering.synced import NOTHING_SETTLED, inputs_of
-from ruleop.planning.rendering.time_functions import LAST, parse_time
 from ruleop.planning.status import (
     custom_conditions,
     overall_conditions,

@@ -5,14 +5,15 @@ byte, so a recorded pass can be replayed."""
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from ruleop.kubernetes.kinds import GroupKind, Kind, Object, ObjectKey, owners_of
 from ruleop.kubernetes.labels import Matches, any_labels, labels_of
 from ruleop.kubernetes.names import DEFAULT_OPERATOR, RESERVED_PREFIX
-from ruleop.kubernetes.schema import UNKNOWN, Shape
+from ruleop.kubernetes.schema import FORMATS, UNKNOWN, Shape
 from ruleop.language.templates.values.cost import OBJECT_BYTES, USUAL_SIZE, object_bytes
 from ruleop.planning.model.managers import managers_on
 from ruleop.planning.model.marks import PART_OF
@@ -25,6 +26,15 @@ if TYPE_CHECKING:
     from ruleop.language.rules import Observe
     from ruleop.planning.model.conditions import Condition
     from ruleop.planning.model.marks import Proofs
+
+LAST: Final = 253_402_300_800.0  # the year 10000: what changes later never changes
+
+
+def parse_time(text: str) -> float:
+    """The seconds since 1970 of a time in RFC 3339. Raises ValueError."""
+    if not FORMATS["datetime"](text):
+        raise ValueError(text)
+    return dt.datetime.fromisoformat(text.upper()).timestamp()
 
 
 DEFAULT_FINALIZER = f"{RESERVED_PREFIX}{DEFAULT_OPERATOR}"

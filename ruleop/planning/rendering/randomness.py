@@ -21,6 +21,7 @@ from ruleop.language.templates import Fault, TemplateFunction
 from ruleop.language.templates.declarations import FUNCTIONS
 from ruleop.language.templates.values.cost import Exhausted
 from ruleop.planning.model.marks import annotations_of
+from ruleop.planning.model.observed import parse_time
 from ruleop.planning.rendering.certificates import (
     MAX_PEM,
     Authority,
@@ -30,7 +31,6 @@ from ruleop.planning.rendering.certificates import (
     request,
     validity,
 )
-from ruleop.planning.rendering.time_functions import parse_time
 from ruleop.planning.rendering.unplanned import ChildFails
 from ruleop.values import dataclass
 

@@ -34,7 +34,6 @@ from ruleop.planning.model.observed import Objects, Observed, Query, Served
 from ruleop.planning.model.rule_permissions import missing_list_permission, missing_permission
 from ruleop.planning.model.targets import MAX_OWNED, Target, resolve_targets
 from ruleop.planning.rendering.randomness import MOST_MICROSECONDS, RandomFunctions
-from ruleop.planning.rendering.time_functions import TimeFunctions
 from ruleop.values import dataclass
 
 if TYPE_CHECKING:
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
 
     from ruleop.language.rules import Observe, OwnedBy, Rule
     from ruleop.language.templates import Expression
+    from ruleop.planning.rendering.time_functions import TimeFunctions
 
 
 TOO_MANY_OWNED: Final = f"more than {MAX_OWNED:,} objects, or owners in between"
@@ -118,6 +118,8 @@ class ResourceScope:
 
     def time_functions(self) -> TimeFunctions:
         if self.times is None:
+            from ruleop.planning.rendering.time_functions import TimeFunctions  # noqa: PLC0415 - and cron, seldom used
+
             self.times = TimeFunctions(self.observed.now)
         return self.times
 

@@ -6,14 +6,13 @@ such moment is when the plan has to be made again. So nothing polls, and no fiel
 
 from __future__ import annotations
 
-import datetime as dt
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.cron import LONGEST_SCHEDULE, is_zone, next_time, times_problem
-from ruleop.kubernetes.schema import FORMATS
 from ruleop.language.rules import parse_duration
 from ruleop.language.templates import Exact, Fault, TemplateFunction
 from ruleop.planning.model.actions import Requeue
+from ruleop.planning.model.observed import LAST, parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,14 +20,6 @@ if TYPE_CHECKING:
 _LONGEST: Final = 64  # characters of a time, or of a duration
 LONGEST_WINDOW: Final = 366 * 24 * 3600.0
 _MOST_JOINED: Final = 16  # windows that follow one another without a gap
-LAST: Final = 253_402_300_800.0  # the year 10000: what changes later never changes
-
-
-def parse_time(text: str) -> float:
-    """The seconds since 1970 of a time in RFC 3339. Raises ValueError."""
-    if not FORMATS["datetime"](text):
-        raise ValueError(text)
-    return dt.datetime.fromisoformat(text.upper()).timestamp()
 
 
 class TimeFunctions:

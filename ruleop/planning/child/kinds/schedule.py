@@ -26,8 +26,8 @@ from ruleop.planning.child.kinds.run_records import (
     RunRecord,
     digest_of_texts,
 )
+from ruleop.planning.model.observed import parse_time
 from ruleop.planning.rendering.desired import is_enabled
-from ruleop.planning.rendering.time_functions import parse_time
 from ruleop.planning.rendering.unplanned import ChildFails, child_error
 from ruleop.values import dataclass
 
