@@ -317,6 +317,14 @@ def test_keys_and_values_have_their_places_in_the_files(title):
 NESTED = 60
 
 
+def test_branches_with_one_key_and_conditions_of_many_parts_are_mistakes_of_bounded_work():
+    tests = [" or ".join(f"spec.f{(i + other) % 60}" for other in range(12)) for i in range(60)]
+    library = Library({"a.yaml": "a: 1\n" + "".join(f"{{% if {each} %}}\nk: 1\n{{% endif %}}\n" for each in tests)})
+    found = library.possible("a.yaml").mistakes
+    assert len(found) > 50
+    assert all(each.message.startswith('duplicate key "k"') for each in found)
+
+
 @pytest.mark.parametrize("tag", ["if spec.a", "for i in spec.a"])
 def test_a_line_in_many_statements_is_not_read_again_for_each_way_to_it(monkeypatch, tag):
     read = []

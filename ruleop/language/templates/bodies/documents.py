@@ -233,14 +233,24 @@ class Possible:
         return self.walk.solver.solve(needs, self._clashing) is None and self.walk.solver.solve(needs) is not None
 
     def _reasons(self, routes: list[Needs], broken: list[Needs]) -> dict[tuple[str, str], RuleError]:
-        """The clashes that are in each document with a branch or, if there is no such clash, the first that is in one.
+        """The clashes that are in each document with a branch or, if none is found, the first that is in one.
         `broken`: other branches, whose mistakes are their own."""
-        certain, may_be = [], []
-        for clash in self.walk.clashes:
-            for needs in routes:
-                if self.walk.solver.solve((*needs, *clash.needs), broken) is not None:
-                    may_be.append(clash.mistake)
-                    certain += [clash.mistake] if self.walk.solver.solve(needs, [*broken, clash.needs]) is None else []
+        solver = self.walk.solver
+        certain: list[RuleError] = []
+        may_be: list[RuleError] = []
+        ways: list[tuple[Needs, list[Assignment]]] = [(needs, []) for needs in routes]  # with outcomes of documents
+        with contextlib.suppress(TooLarge):  # with those that are found until then
+            for clash, (needs, documents) in product(self.walk.clashes, ways):
+                is_avoidable = any(solver.is_avoided(clash.needs, each) for each in documents)
+                if (is_avoidable and may_be) or solver.solve((*needs, *clash.needs), broken) is None:
+                    continue
+                may_be.append(clash.mistake)
+                if not is_avoidable:
+                    document = solver.solve(needs, [*broken, clash.needs])
+                    if document is None:
+                        certain.append(clash.mistake)
+                    else:
+                        documents.append(document)
         return {(str(each.site), each.message): each for each in certain or may_be[:1]}
 
 
