@@ -1,5 +1,5 @@
 """The process that loads and checks the rules of an operator. It gets the files of a project as JSON on stdin. To
-stdout it writes the rules, as soon as they can be used, and then their errors as JSON.
+stdout it writes two answers, each behind its size: the rules, as soon as they can be used, and their errors as JSON.
 
 It shares a container with the operator, whose memory and time it must not take. So it limits itself, and gives way to
 the operator once the rules are sent; beyond a limit it ends, and the operator has no verdict.
@@ -38,7 +38,7 @@ def main() -> None:
     request = json.load(sys.stdin)
     unreadable = [Finding(**{**each, "site": Site(**each["site"])}) for each in request["unreadable"]]
     errors = _errors(RuleFiles(request["root"], request["files"], tuple(unreadable)), request["variables"])
-    sys.stdout.write(json.dumps([dataclasses.asdict(each) for each in errors]))
+    _write(json.dumps([dataclasses.asdict(each) for each in errors]).encode())
 
 
 def _errors(files: RuleFiles, variables: Mapping[str, str]) -> Sequence[Finding]:
