@@ -1,5 +1,6 @@
 """The process that loads and checks the rules of an operator. It gets the files of a project as JSON on stdin. To
-stdout it writes two answers, each behind its size: the rules, as soon as they can be used, and their errors as JSON.
+stdout it writes the rules in parts, as soon as they can be used, and behind an empty part their errors as JSON. Each
+part is behind its size.
 
 It shares a container with the operator, whose memory and time it must not take. So it limits itself, and gives way to
 the operator once the rules are sent; beyond a limit it ends, and the operator has no verdict.
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 from ruleop.errors import Site
 from ruleop.language.rules import Finding, ProjectErrors, RuleFiles
 from ruleop.language.rules.checking import checked
-from ruleop.language.rules.keys.model import SIZE_BYTES, to_bytes
+from ruleop.language.rules.transfer import SIZE_BYTES, to_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -47,7 +48,9 @@ def _errors(files: RuleFiles, variables: Mapping[str, str]) -> Sequence[Finding]
     except ProjectErrors as errors:
         _write(b"")
         return errors.errors
-    _write(to_bytes(loaded.for_operator()))
+    for part in to_parts(loaded.for_operator()):
+        _write(part)
+    _write(b"")
     os.nice(_LOWEST_PRIORITY)  # an operator that starts waits for the rules, and for their errors only if they are new
     from ruleop.authoring.checking import rule_errors  # noqa: PLC0415 - after the rules are sent
 

@@ -253,10 +253,10 @@ def test_the_process_has_a_minute_of_cpu_and_what_memory_its_container_has_left(
 
 def test_the_process_gives_way_once_the_rules_are_sent(files, monkeypatch):
     order = []
-    monkeypatch.setattr(rules_process, "_write", lambda data: order.append("rules" if data else "none"))
+    monkeypatch.setattr(rules_process, "_write", lambda data: order.append("a part" if data else "the end"))
     monkeypatch.setattr("os.nice", order.append)
     assert rules_process._errors(files, VARIABLES) == ()
-    assert order == ["rules", 19]
+    assert [*dict.fromkeys(order)] == ["a part", "the end", 19]
 
 
 # -- at the start ------------------------------------------------------------------------------------------------------

@@ -2,9 +2,9 @@
 
 That takes a second of CPU and some tens of megabytes, and the operator must spend neither: custom resources would wait,
 and Python returns little memory. So an interpreter is started for it, and the operator does not even import what reads
-templates. The process is named here; it gets the files of a project on stdin, and answers twice: with the rules as
-soon as they can be used, and with their errors when everything is checked. It limits itself, and has the lowest
-priority once the rules are sent (ruleop/authoring/rules_process.py).
+templates. The process is named here; it gets the files of a project on stdin, and answers with the rules as soon as
+they can be used, and with their errors when everything is checked. It limits itself, and has the lowest priority once
+the rules are sent (ruleop/authoring/rules_process.py).
 
 If it does not answer, the operator itself loads the rules, searches for mistakes that make them unusable, and uses
 rules without any: an operator that stands still because a check was killed would be worse than an error that it misses.
@@ -26,7 +26,7 @@ import structlog
 
 from ruleop.errors import RuleopError, Site
 from ruleop.language.rules import Finding, ProjectErrors
-from ruleop.language.rules.keys.model import SIZE_BYTES, from_bytes
+from ruleop.language.rules.transfer import SIZE_BYTES, PartsReader
 from ruleop.values import dataclass
 
 if TYPE_CHECKING:
@@ -166,9 +166,12 @@ async def _errors_by_process(
     try:
         async with asyncio.timeout(TIMEOUT):
             process.send(json.dumps(request).encode())
-            if answer := await process.answer():
-                rules.set_result(_read(from_bytes, answer))
-            return _read(_findings, await process.answer())
+            parts = PartsReader()
+            while part := await process.part():
+                _read(parts.add, part)
+            if parts.common is not None:
+                rules.set_result(parts.project())
+            return _read(_findings, await process.part())
     except asyncio.IncompleteReadError:
         raise NoVerdict(_reason(transport.get_returncode() or 0, process.complaint)) from None
     except TimeoutError:
@@ -185,7 +188,7 @@ class _Process(asyncio.SubprocessProtocol):
         self.exited = asyncio.Event()
         self.complaint = b""  # the last of stderr
         self._transport: asyncio.SubprocessTransport
-        self._answers = asyncio.StreamReader()
+        self._answer = asyncio.StreamReader()
         self._has_ended = False
 
     def send(self, request: bytes) -> None:
@@ -194,10 +197,10 @@ class _Process(asyncio.SubprocessProtocol):
         pipe.write(request)
         pipe.write_eof()
 
-    async def answer(self) -> bytes:
-        """The next answer. Raises IncompleteReadError if it has ended without one."""
-        size = int.from_bytes(await self._answers.readexactly(SIZE_BYTES))
-        return await self._answers.readexactly(size)
+    async def part(self) -> bytes:
+        """The next part of its answer. Raises IncompleteReadError if it has ended without one."""
+        size = int.from_bytes(await self._answer.readexactly(SIZE_BYTES))
+        return await self._answer.readexactly(size)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.SubprocessTransport)
@@ -207,7 +210,7 @@ class _Process(asyncio.SubprocessProtocol):
         if fd == _STDERR:
             self.complaint = (self.complaint + data)[-LONGEST_COMPLAINT:]
         elif not self._has_ended:
-            self._answers.feed_data(data)
+            self._answer.feed_data(data)
 
     def process_exited(self) -> None:
         self.exited.set()
@@ -219,7 +222,7 @@ class _Process(asyncio.SubprocessProtocol):
 
     def _end(self) -> None:
         self._has_ended = True
-        self._answers.feed_eof()
+        self._answer.feed_eof()
 
 
 def _read(read: Callable[[bytes], T], data: bytes) -> T:

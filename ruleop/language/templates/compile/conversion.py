@@ -17,6 +17,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from ruleop.errors import RuleError, Site
 from ruleop.language.templates import syntax
+from ruleop.language.templates.tree.expressions import MAX_DEPTH
 from ruleop.language.templates.values.text import SlotPlace
 from ruleop.values import dataclass
 
@@ -251,6 +252,7 @@ class _Conversion:
         self.printed, self.start, self.is_file = iter(printed), start, is_file
         self.mistakes: list[RuleError] = []
         self._sites: dict[int, Site] = {}
+        self._depth = 0  # of an expression inside others
 
     def site(self, node: nodes.Node) -> Site:
         line = node.lineno or 1
@@ -369,12 +371,19 @@ class _Conversion:
     # -- expressions ---------------------------------------------------------------------------------------------------
 
     def expression(self, node: nodes.Node) -> syntax.Expr:
+        """Raises RecursionError for one that is nested deeper than can be evaluated."""
+        if self._depth >= MAX_DEPTH:
+            raise RecursionError
+        self._depth += 1
         operator = _OPERATORS.get(type(node))
+        found: syntax.Expr
         if operator is not None:
             assert isinstance(node, nodes.BinExpr)
             left, right = self.expression(node.left), self.expression(node.right)
-            return syntax.Operation(left, operator, right, site=self.site(node))
-        found: syntax.Expr = getattr(self, f"_{type(node).__name__.lower()}")(node)
+            found = syntax.Operation(left, operator, right, site=self.site(node))
+        else:
+            found = getattr(self, f"_{type(node).__name__.lower()}")(node)
+        self._depth -= 1
         return found
 
     def _expressions(self, parts: Iterable[nodes.Node]) -> tuple[syntax.Expr, ...]:
