@@ -35,7 +35,7 @@ _LOWEST_PRIORITY: Final = 19
 
 def main() -> None:
     limit()
-    gc.disable()  # it would find nothing in the trees of templates, and takes a quarter of the time
+    gc.disable()  # until the checks: it would find nothing in the trees of templates, and take a quarter of the time
     request = json.load(sys.stdin)
     unreadable = [Finding(**{**each, "site": Site(**each["site"])}) for each in request["unreadable"]]
     errors = _errors(RuleFiles(request["root"], request["files"], tuple(unreadable)), request["variables"])
@@ -52,6 +52,8 @@ def _errors(files: RuleFiles, variables: Mapping[str, str]) -> Sequence[Finding]
         _write(part)
     _write(b"")
     os.nice(_LOWEST_PRIORITY)  # an operator that starts waits for the rules, and for their errors only if they are new
+    gc.freeze()
+    gc.enable()  # checks leave cycles, for each watch
     from ruleop.authoring.checking import rule_errors  # noqa: PLC0415 - after the rules are sent
 
     return rule_errors(loaded)
