@@ -182,7 +182,7 @@ def _is_added(formula: Formula, outcome: bool, given: Assignment, open_needs: li
 
 
 def _size(needs: Needs) -> int:
-    """How many formulas are evaluated for these needs at most."""
+    """The number of formulas that are evaluated for these needs at most."""
     size = len(needs)
     for formula, _ in needs:
         if isinstance(formula, (Both, Either, Negation)):
