@@ -282,12 +282,12 @@ class Templates:
         self.trace: list[Rendering] | None = None  # is given each template that is rendered, for tests' messages
         self._parsed = parsed
         self.files: dict[str, File] = {}  # that are parsed
-        self._lines: dict[str, list[str]] = {}  # of files that are parsed
+        self._lines: tuple[str, list[str]] = "", []  # of the file that is being parsed
 
     def lines_of(self, path: str) -> list[str]:
-        if path not in self._lines:
-            self._lines[path] = self.texts.get(path.removeprefix(FOLDER), "").split("\n")
-        return self._lines[path]
+        if path != self._lines[0]:
+            self._lines = path, self.texts.get(path.removeprefix(FOLDER), "").split("\n")
+        return self._lines[1]
 
     def has(self, name: str) -> bool:
         return name in self.files or (self._parsed is not None and self._parsed(name) is not None)
