@@ -1,5 +1,6 @@
 """The process that loads and checks the rules of an operator. It gets the files of a project as JSON on stdin. To
-stdout it writes the rules, as soon as they can be used, and then their errors as JSON.
+stdout it writes the rules in parts, as soon as they can be used, and behind an empty part their errors as JSON. Each
+part is behind its size.
 
 It shares a container with the operator, whose memory and time it must not take. So it limits itself, and gives way to
 the operator once the rules are sent; beyond a limit it ends, and the operator has no verdict.
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 from ruleop.errors import Site
 from ruleop.language.rules import Finding, ProjectErrors, RuleFiles
 from ruleop.language.rules.checking import checked
-from ruleop.language.rules.keys.model import SIZE_BYTES, to_bytes
+from ruleop.language.rules.transfer import SIZE_BYTES, to_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -34,11 +35,11 @@ _LOWEST_PRIORITY: Final = 19
 
 def main() -> None:
     limit()
-    gc.disable()  # it would find nothing in the trees of templates, and takes a quarter of the time
+    gc.disable()  # until the checks: it would find nothing in the trees of templates, and take a quarter of the time
     request = json.load(sys.stdin)
     unreadable = [Finding(**{**each, "site": Site(**each["site"])}) for each in request["unreadable"]]
     errors = _errors(RuleFiles(request["root"], request["files"], tuple(unreadable)), request["variables"])
-    sys.stdout.write(json.dumps([dataclasses.asdict(each) for each in errors]))
+    _write(json.dumps([dataclasses.asdict(each) for each in errors]).encode())
 
 
 def _errors(files: RuleFiles, variables: Mapping[str, str]) -> Sequence[Finding]:
@@ -47,8 +48,12 @@ def _errors(files: RuleFiles, variables: Mapping[str, str]) -> Sequence[Finding]
     except ProjectErrors as errors:
         _write(b"")
         return errors.errors
-    _write(to_bytes(loaded.for_operator()))
+    for part in to_parts(loaded.for_operator()):
+        _write(part)
+    _write(b"")
     os.nice(_LOWEST_PRIORITY)  # an operator that starts waits for the rules, and for their errors only if they are new
+    gc.freeze()
+    gc.enable()  # checks leave cycles, for each watch
     from ruleop.authoring.checking import rule_errors  # noqa: PLC0415 - after the rules are sent
 
     return rule_errors(loaded)

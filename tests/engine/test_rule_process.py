@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import signal
@@ -97,8 +98,9 @@ async def test_sound_rules_pass_whatever_is_in_files_that_the_operator_does_not_
         ("exit 3", "exit status 3"),
         ("kill -40 $$", "ended by signal 40"),
         ("echo 'a line of a plugin'", "exit status 0"),
-        ("head -c 8 /dev/zero; echo 'a line of a plugin'", "its answer cannot be read"),
-        ("head -c 8 /dev/zero; echo null", "its answer cannot be read"),
+        ("head -c 8 /dev/zero; echo 'a line of a plugin'", "exit status 0"),
+        (r"head -c 15 /dev/zero; printf '\005hello'", "its answer cannot be read"),
+        (r"head -c 15 /dev/zero; printf '\004null'", "its answer cannot be read"),
         (r"head -c 7 /dev/zero; printf '\005hello[]'", "its answer cannot be read"),
         ("head -c 20000000 /dev/zero >&2; exit 1", "exit status 1"),
         (None, "cannot be started: No such file or directory"),
@@ -131,11 +133,37 @@ async def test_a_process_that_takes_too_long_is_ended(files, tmp_path, monkeypat
     assert not started or not is_alive(int(started))
 
 
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        ("exit 3", "exit status 3"),
+        ("echo 'MemoryError: a secret' >&2; exit 1", "exit status 1: MemoryError"),
+        (r"head -c 15 /dev/zero; printf '\002[]'", ""),
+    ],
+)
+async def test_a_process_that_it_started_may_keep_its_pipes(files, tmp_path, monkeypatch, program, reason):
+    file = tmp_path / "python"
+    file.write_text(f"#!/bin/sh\ncat > /dev/null\nsleep 1000 &\necho $! > {tmp_path}/pid\n{program}\n")
+    file.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(file))
+    monkeypatch.setattr("ruleop.operator.rules.process.TIMEOUT", 20)
+    try:
+        if reason:
+            with pytest.raises(NoVerdict) as failure:
+                await (await read_by_process(files, variables=VARIABLES)).errors
+            assert str(failure.value) == reason
+        else:
+            with pytest.raises(ProjectErrors):  # the rules cannot be used
+                await read_by_process(files, variables=VARIABLES)
+    finally:
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+
+
 async def test_a_machine_without_further_threads_gives_no_verdict(files, monkeypatch):
     async def start(*_, **__):
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(asyncio, "create_subprocess_exec", start)
+    monkeypatch.setattr(asyncio.get_running_loop(), "subprocess_exec", start)
     reading = await read_by_process(files, variables=VARIABLES)
     with pytest.raises(NoVerdict, match="cannot be started: can't start new thread"):
         await reading.errors
@@ -226,10 +254,11 @@ def test_the_process_has_a_minute_of_cpu_and_what_memory_its_container_has_left(
 
 def test_the_process_gives_way_once_the_rules_are_sent(files, monkeypatch):
     order = []
-    monkeypatch.setattr(rules_process, "_write", lambda data: order.append("rules" if data else "none"))
+    monkeypatch.setattr(rules_process, "_write", lambda data: order.append("a part" if data else "the end"))
     monkeypatch.setattr("os.nice", order.append)
+    monkeypatch.setattr(gc, "freeze", lambda: None)  # this process has other objects
     assert rules_process._errors(files, VARIABLES) == ()
-    assert order == ["rules", 19]
+    assert [*dict.fromkeys(order)] == ["a part", "the end", 19]
 
 
 # -- at the start ------------------------------------------------------------------------------------------------------

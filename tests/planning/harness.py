@@ -24,7 +24,7 @@ from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
 from ruleop.kubernetes.merge import create_fields, three_way
 from ruleop.language.rules import Observe, Project, Rule
 from ruleop.language.rules.checking import build_with_sources
-from ruleop.language.rules.keys.model import from_bytes, to_bytes
+from ruleop.language.rules.transfer import from_parts, to_parts
 from ruleop.localcluster.objects.server_side_apply import ApplyConflictError, Tracking, ignored_fields, track_update
 from ruleop.localcluster.objects.server_side_apply import apply as apply_managed
 from ruleop.planning import (
@@ -70,7 +70,7 @@ def project(body: str, head: str = HEAD, **files: str) -> Project:
     if "Global" in watches + "".join(templates.values()):
         crds["crds/globals.yaml"] = GLOBAL
     loaded = build_with_sources({"watches.yaml": watches, **crds, **templates}, root="/p", environ={})
-    return replace(from_bytes(to_bytes(loaded.for_operator())), crds=loaded.project.crds)
+    return replace(from_parts(to_parts(loaded.for_operator())), crds=loaded.project.crds)
 
 
 def rule(body: str, **files: str) -> Rule:

@@ -11,8 +11,8 @@ import pytest
 
 from ruleop.language.rules import Project, ProjectErrors, Rule, RuleFiles
 from ruleop.language.rules.checking import build_project
-from ruleop.language.rules.keys.model import from_bytes, to_bytes
 from ruleop.language.rules.loading import build_unchecked
+from ruleop.language.rules.transfer import from_parts, to_parts
 from tests.definitions import definition
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def load(watches: str, files: dict[str, str] | None = None, environ: dict[str, s
     everything = {"watches.yaml": watches, "templates/a.yaml": SERVICE, "crds/apps.yaml": CRD, **(files or {})}
     checked = _outcome(lambda: build_project(everything, root="/project", environ=environ or {}))
     of = RuleFiles("/project", everything)
-    unchecked = _outcome(lambda: from_bytes(to_bytes(build_unchecked(of, environ=environ or {}))))
+    unchecked = _outcome(lambda: from_parts(to_parts(build_unchecked(of, environ=environ or {}))))
     if isinstance(checked, ProjectErrors):
         raise checked
     assert isinstance(unchecked, Project)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ruleop.errors import RenderError, Site
 from ruleop.kubernetes.kinds import Kind
 from ruleop.language.templates import RuleErrors, Waiting, view
-from ruleop.language.templates.bodies.body import BodyEntry, BodyMembers, Items, Node, Scalar
+from ruleop.language.templates.bodies.body import BodyEntry, BodyMembers, Items, Node, Scalar, Sum
 from ruleop.language.templates.compile import Library
 from ruleop.language.templates.tree import parser
 from tests.exploration import examples
@@ -317,6 +317,14 @@ def test_keys_and_values_have_their_places_in_the_files(title):
 NESTED = 60
 
 
+def test_branches_with_one_key_and_conditions_of_many_parts_are_mistakes_of_bounded_work():
+    tests = [" or ".join(f"spec.f{(i + other) % 60}" for other in range(12)) for i in range(60)]
+    library = Library({"a.yaml": "a: 1\n" + "".join(f"{{% if {each} %}}\nk: 1\n{{% endif %}}\n" for each in tests)})
+    found = library.possible("a.yaml").mistakes
+    assert len(found) > 50
+    assert all(each.message.startswith('duplicate key "k"') for each in found)
+
+
 @pytest.mark.parametrize("tag", ["if spec.a", "for i in spec.a"])
 def test_a_line_in_many_statements_is_not_read_again_for_each_way_to_it(monkeypatch, tag):
     read = []
@@ -325,6 +333,12 @@ def test_a_line_in_many_statements_is_not_read_again_for_each_way_to_it(monkeypa
     library = Library({"a.yaml": f"{{% {tag} %}}\n" * NESTED + "a: 1\n" + f"{{% end{end} %}}\n" * NESTED})
     assert library.possible("a.yaml").bodies
     assert len(read) < NESTED**2
+
+
+def test_a_value_without_conditions_is_a_body_at_once_and_any_other_keeps_its_parts():
+    text = "a: {b: '{{ spec.b }}', c: [1, 2]}\nd:\n{% if spec.e %}\n  e: 1\n{% endif %}\n"
+    parts = Library({"a.yaml": text}).possible("a.yaml").stream.parts
+    assert [type(each.value) for each in parts] == [BodyMembers, Sum, type(None)]
 
 
 BRANCHES = 400

@@ -66,7 +66,7 @@ def test_outcomes_meet_all_needs_and_none_of_the_others(needs: Needs, without: l
 
 def test_a_search_may_decide_about_any_number_of_conditions():
     needs = tuple((Either(Atom(), Atom()), True) for _ in range(600))
-    found = Solver().solve(needs)
+    found = Solver(left=10_000).solve(needs)  # each is evaluated some times, and not once for each of the others
     assert found is not None
     assert len(found) == len(needs)
 
@@ -77,3 +77,12 @@ def test_the_work_of_all_searches_for_one_template_has_a_limit():
         assert solver.solve(needs) is not None
     with pytest.raises(TooLarge):
         solver.solve(needs)
+
+
+def test_a_condition_of_many_parts_is_the_work_of_many():
+    whole: Formula = Atom()
+    for _ in range(200):
+        whole = Either(Atom(), whole)
+    assert Solver(left=10_000).solve(((whole, True),)) is not None
+    with pytest.raises(TooLarge):
+        Solver(left=100).solve(((whole, True),))

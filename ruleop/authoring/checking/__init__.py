@@ -19,7 +19,7 @@ from ruleop.authoring.checking.inferred_definitions import checked_definitions
 from ruleop.authoring.checking.known_names import KnownNames
 from ruleop.authoring.checking.missing_permissions import Roles, check_permissions
 from ruleop.authoring.checking.object_names import check_object_names
-from ruleop.authoring.checking.references import check_references, check_scaled_replicas, check_selectors
+from ruleop.authoring.checking.references import Provided, check_references, check_scaled_replicas, check_selectors
 from ruleop.authoring.checking.refused_objects import check_examples, check_refused_objects, read_examples
 from ruleop.authoring.checking.typing.watches import check_types
 from ruleop.errors import Site
@@ -79,20 +79,20 @@ def _check(loaded: Loaded, examples: Mapping[str, str], unread: Findings, roles:
     check_unused_names(loaded, findings)
     check_apply_paths(loaded, findings)
     check_short_names(loaded, findings)
-    every_source = [Sources(watch, loaded) for watch in loaded.watches]
-    all_names = [KnownNames(sources) for sources in every_source]
-    check_references(all_names, findings)
-    check_selectors(all_names, findings)
-    for names in all_names:
+    provided = [Provided.by(KnownNames(Sources(watch, loaded))) for watch in loaded.watches]
+    for watch, own in zip(loaded.watches, provided, strict=True):
+        sources = Sources(watch, loaded)
+        names = KnownNames(sources)
+        check_references(names, own, provided, findings)
+        check_selectors(names, own, provided, findings)
         check_scaled_replicas(names, findings)
-    for sources in every_source:
         check_object_names(sources, findings)
         check_refused_objects(sources, findings)
         check_immutable_changes(sources, findings)
         check_sensitive_fields(sources, findings)
         check_exposed_secrets(sources, findings)
-    if roles is not None and every_source:
-        check_permissions(every_source, roles, findings)
+    if roles is not None and loaded.watches:
+        check_permissions([Sources(watch, loaded) for watch in loaded.watches], roles, findings)
     found = {*loaded.project.findings, *unread.sorted(), *findings.sorted()}
     kept = silenced({*found, *_of_examples(loaded, examples, found)}, loaded)
     return tuple(sorted(kept, key=lambda finding: finding.order))

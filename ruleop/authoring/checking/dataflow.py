@@ -116,8 +116,12 @@ class Sources:
 
     watch: Watch
     loaded: Loaded
+    crd: CustomResourceDefinition | None = dataclasses.field(init=False)
     _origins: dict[tuple[int, frozenset[str], frozenset[str], bool], _Origins] = dataclasses.field(default_factory=dict)
     _free: dict[frozenset[Path], IsSource] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.crd = definition_of(self.watch.rule.kind, self.loaded.project.crds)
 
     @property
     def body_parts(self) -> list[RulePart]:
@@ -125,10 +129,6 @@ class Sources:
 
     def bodies(self, part: RulePart) -> tuple[Body, ...]:
         return possible_in(part, self.loaded.library).bodies
-
-    @property
-    def crd(self) -> CustomResourceDefinition | None:
-        return definition_of(self.watch.rule.kind, self.loaded.project.crds)
 
     @property
     def crd_file(self) -> str:

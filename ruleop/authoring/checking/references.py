@@ -36,7 +36,7 @@ from ruleop.nearest import did_you_mean, nearest
 from ruleop.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from ruleop.authoring.checking.known_names import KnownName, KnownNames
     from ruleop.errors import Site
@@ -97,14 +97,24 @@ class _Provider:
 
 
 @dataclass(slots=True)
-class _Provided:
-    """The objects that the children of a watch provide."""
+class Provided:
+    """The objects that the children of a watch provide, and the Pods that they make. A custom resource may be a child
+    of another one, and read what that one provides, so all watches are asked for it first."""
 
     objects: dict[GroupKind, list[_Provider]] = dataclasses.field(default_factory=dict)
     owners: list[tuple[GroupKind, str]] = dataclasses.field(
         default_factory=list
     )  # of custom kinds, whose controllers make objects
     mentions: list[tuple[BodyField, str]] = dataclasses.field(default_factory=list)
+    pods: list[_Pods] = dataclasses.field(default_factory=list)
+    may_be_others: bool = False  # Pods
+
+    @classmethod
+    def by(cls, names: KnownNames) -> Provided:
+        found = cls()
+        _add_objects(found, names)
+        _add_pods(found, names)
+        return found
 
     def may_have(self, reference: ObjectReference, name: str) -> bool:
         if any(may_be(each.name, (name,)) for each in self.objects.get(reference.kind, ())):
@@ -119,18 +129,16 @@ class _Provided:
         return {text: each.child for each in self.objects.get(kind, ()) if each.child and (text := text_of(each.name))}
 
 
-def check_references(all_names: list[KnownNames], findings: Findings) -> None:
-    """Of all watches together: a custom resource may be a child of another one, and read what that one provides."""
-    provided = [_provided(names) for names in all_names]
-    for names, own in zip(all_names, provided, strict=True):
-        for part in names.sources.body_parts:
-            for body in names.sources.bodies(part):
-                for reference in (*_references_of_pods(body), *references(body)):
-                    name = text_of(names.of_field(reference.name, part))
-                    if name and not any(each.may_have(reference, name) for each in provided):
-                        _report_missing(reference, name, own, findings)
-                    elif name:
-                        _check_keys(reference, name, own, findings)
+def check_references(names: KnownNames, own: Provided, provided: Sequence[Provided], findings: Findings) -> None:
+    """`provided`: by all watches."""
+    for part in names.sources.body_parts:
+        for body in names.sources.bodies(part):
+            for reference in (*_references_of_pods(body), *references(body)):
+                name = text_of(names.of_field(reference.name, part))
+                if name and not any(each.may_have(reference, name) for each in provided):
+                    _report_missing(reference, name, own, findings)
+                elif name:
+                    _check_keys(reference, name, own, findings)
 
 
 def _references_of_pods(body: Body) -> Iterator[ObjectReference]:
@@ -203,8 +211,7 @@ def _keys(in_pod: dict[FieldPath, BodyField], source: FieldPath) -> Iterator[Bod
 # -- objects that the rules provide ------------------------------------------------------------------------------------
 
 
-def _provided(names: KnownNames) -> _Provided:
-    found = _Provided()
+def _add_objects(found: Provided, names: KnownNames) -> None:
     for part in names.sources.body_parts:
         bodies = names.sources.bodies(part)
         for body in bodies:
@@ -223,7 +230,6 @@ def _provided(names: KnownNames) -> _Provided:
             node = table.name.node
             part = next(each for each in names.sources.watch.parts if each.node is node)
             found.objects.setdefault(kind, []).append(_Provider(names.of_text(node, part)))
-    return found
 
 
 @functools.lru_cache(maxsize=512)
@@ -231,7 +237,7 @@ def _keys_in(text: str) -> frozenset[str]:
     return frozenset(_KEY.findall(text))
 
 
-def _add_body(found: _Provided, body: Body, part: RulePart, names: KnownNames) -> None:
+def _add_body(found: Provided, body: Body, part: RulePart, names: KnownNames) -> None:
     name, child = names.of_object(body, part), part.child.id if part.child is not None else ""
     files = part.compiled.files if isinstance(part.compiled, TextTemplate) else ()
     texts = names.sources.loaded.library.texts
@@ -294,7 +300,7 @@ def _keys_of(body: Body, part: RulePart) -> frozenset[str] | None:
 # -- missing objects ---------------------------------------------------------------------------------------------------
 
 
-def _report_missing(reference: ObjectReference, name: str, own: _Provided, findings: Findings) -> None:
+def _report_missing(reference: ObjectReference, name: str, own: Provided, findings: Findings) -> None:
     children = own.names(reference.kind)
     if name in _OF_CLUSTER or not _is_mistake(reference, name, children):
         return
@@ -320,7 +326,7 @@ def _is_mistake(reference: ObjectReference, name: str, children: dict[str, str])
     return is_derived or (reference.certainty != "own" and nearest(name, children) is not None)
 
 
-def _check_keys(reference: ObjectReference, name: str, own: _Provided, findings: Findings) -> None:
+def _check_keys(reference: ObjectReference, name: str, own: Provided, findings: Findings) -> None:
     """Reports keys that the one child with this name does not have."""
     providers = [each for each in own.objects.get(reference.kind, ()) if may_be(each.name, (name,))]
     children = {each.child for each in providers}
@@ -386,33 +392,23 @@ class _Pods:
     end: bool
 
 
-@dataclass(slots=True)
-class _Made:
-    """The Pods that the children of a watch make."""
-
-    pods: list[_Pods] = dataclasses.field(default_factory=list)
-    may_be_others: bool = False
-
-
-def check_selectors(all_names: list[KnownNames], findings: Findings) -> None:
-    """Of all watches together: a child may be a custom resource of another one."""
-    all_made = [_made(names) for names in all_names]
-    everyone = [pods for made in all_made for pods in made.pods]
-    for names, made in zip(all_names, all_made, strict=True):
-        for part in names.sources.body_parts:
-            _check_own(part, names, findings)
-            if made.may_be_others or all(pods.end for pods in made.pods):
-                continue
-            for body in names.sources.bodies(part):
-                required = _required(body, part, names)
-                if required and not any(
-                    all(_has(key, each, pods.labels) for key, each in required.items()) for pods in everyone
-                ):
-                    _report(required, body.kind.versionless, made.pods, findings)
+def check_selectors(names: KnownNames, own: Provided, provided: Sequence[Provided], findings: Findings) -> None:
+    """`provided`: by all watches."""
+    for part in names.sources.body_parts:
+        _check_own(part, names, findings)
+        if own.may_be_others or all(pods.end for pods in own.pods):
+            continue
+        for body in names.sources.bodies(part):
+            required = _required(body, part, names)
+            if required and not any(
+                all(_has(key, each, pods.labels) for key, each in required.items())
+                for others in provided
+                for pods in others.pods
+            ):
+                _report(required, body.kind.versionless, own.pods, findings)
 
 
-def _made(names: KnownNames) -> _Made:
-    found = _Made()
+def _add_pods(found: Provided, names: KnownNames) -> None:
     for part in names.sources.body_parts:
         bodies, kinds = names.sources.bodies(part), part.child.kinds if part.child is not None else frozenset()
         read = {body.kind for body in bodies}
@@ -430,7 +426,6 @@ def _made(names: KnownNames) -> _Made:
         table = entry.value
         if table is not None and table.kind is not None:
             found.may_be_others |= pod_template(GroupKind(table.group.text, table.kind.text)) is not None
-    return found
 
 
 # -- labels that a selector requires -----------------------------------------------------------------------------------

@@ -122,9 +122,10 @@ def parts(draft: Draft) -> Iterator[RulePart]:
     for validate in draft.table.validate:
         yield from _parts_of("validate", validation, validate.rule)
         yield from _parts_of("validate.message", validation, validate.message)
+    children = frozenset(draft.children)
     for child in draft.everyone:
-        yield from _child_parts(draft, child, ScopeView("", lets, observed))
-    ids = frozenset(draft.children) | frozenset(draft.final)
+        yield from _child_parts(draft, child, ScopeView("", lets, observed), children)
+    ids = children | frozenset(draft.final)
     yield from _parts_of(
         "status", ScopeView("`status`", lets, observed, ids, ids, ids, reads_status=False), draft.table.status
     )
@@ -172,9 +173,10 @@ def selector_values(selector: FullSelectorTable) -> Iterator[Templated[StringTem
         yield selector.given
 
 
-def _child_parts(draft: Draft, child: ChildDraft, outer: ScopeView) -> Iterator[RulePart]:
-    peers = frozenset(draft.peers(child))
-    seen = frozenset(draft.children) | peers
+def _child_parts(draft: Draft, child: ChildDraft, outer: ScopeView, children: frozenset[str]) -> Iterator[RulePart]:
+    """`children`: that are rendered while the CR lives; all their views have the same set."""
+    peers = frozenset(draft.peers(child)) if child.final else children
+    seen = children | peers if child.final else children
     looped, source = child.has_items, draft.looped(child)
     items = tuple(each.name for each in source.loops)
     kind = "finalize child" if child.final else "child"

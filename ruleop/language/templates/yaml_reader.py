@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import field
 from enum import Enum
@@ -429,7 +430,7 @@ class _Reader:
                 event.start_mark,
             )
             return None
-        return node.value
+        return sys.intern(node.value)  # most are names of fields
 
     def _scalar(self, event: yaml.ScalarEvent, site: Site) -> YamlNode:
         if not event.implicit[0]:

@@ -2,9 +2,9 @@
 
 That takes a second of CPU and some tens of megabytes, and the operator must spend neither: custom resources would wait,
 and Python returns little memory. So an interpreter is started for it, and the operator does not even import what reads
-templates. The process is named here; it gets the files of a project on stdin, and answers twice: with the rules as
-soon as they can be used, and with their errors when everything is checked. It limits itself, and has the lowest
-priority once the rules are sent (ruleop/authoring/rules_process.py).
+templates. The process is named here; it gets the files of a project on stdin, and answers with the rules as soon as
+they can be used, and with their errors when everything is checked. It limits itself, and has the lowest priority once
+the rules are sent (ruleop/authoring/rules_process.py).
 
 If it does not answer, the operator itself loads the rules, searches for mistakes that make them unusable, and uses
 rules without any: an operator that stands still because a check was killed would be worse than an error that it misses.
@@ -26,7 +26,7 @@ import structlog
 
 from ruleop.errors import RuleopError, Site
 from ruleop.language.rules import Finding, ProjectErrors
-from ruleop.language.rules.keys.model import SIZE_BYTES, from_bytes
+from ruleop.language.rules.transfer import SIZE_BYTES, PartsReader
 from ruleop.values import dataclass
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PROCESS: Final = "ruleop.authoring.rules_process"
+_STDERR: Final = 2
+LAST_WORDS: Final = 1.0  # seconds in which the pipes of a process that has exited are read, if another one keeps them
 LONGEST_COMPLAINT: Final = 64 * 1024  # bytes of stderr that are kept
 _ERROR: Final = re.compile(r"[\w.]{1,100}")  # the type of an exception
 TIMEOUT: Final = 120.0  # seconds; on a machine with nothing to spare, a second of CPU takes a while
@@ -152,45 +154,75 @@ async def _errors_by_process(
         "unreadable": [dataclasses.asdict(each) for each in files.unreadable],
         "variables": dict(variables),
     }
+    loop = asyncio.get_running_loop()
     try:
-        process = await asyncio.create_subprocess_exec(
-            *(
-                sys.executable,
-                "-P",
-                "-m",
-                PROCESS,
-            ),  # -P: nothing is imported from the current folder, that of the rules
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
+        transport, process = await loop.subprocess_exec(
+            _Process,
+            *(sys.executable, "-P", "-m", PROCESS),  # -P: nothing is imported from the current folder, of the rules
             start_new_session=True,  # an interrupt at a terminal is for the operator
         )
     except (OSError, RuntimeError) as error:  # RuntimeError: no further thread can be started
         raise NoVerdict(f"cannot be started: {error.strerror if isinstance(error, OSError) else error}") from None
-    assert process.stdin is not None
-    assert process.stdout is not None
-    assert process.stderr is not None
-    complaint = asyncio.create_task(_last_of(process.stderr), name="complaints of the checks")
     try:
         async with asyncio.timeout(TIMEOUT):
-            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):  # it ended; its status says why
-                process.stdin.write(json.dumps(request).encode())
-                process.stdin.write_eof()
-                size = int.from_bytes(await process.stdout.readexactly(SIZE_BYTES))
-                if size:
-                    rules.set_result(_read(from_bytes, await process.stdout.readexactly(size)))
-            answer = await process.stdout.read()
-            status, complained = await process.wait(), await complaint
+            process.send(json.dumps(request).encode())
+            parts = PartsReader()
+            while part := await process.part():
+                _read(parts.add, part)
+            if parts.common is not None:
+                rules.set_result(parts.project())
+            return _read(_findings, await process.part())
+    except asyncio.IncompleteReadError:
+        raise NoVerdict(_reason(transport.get_returncode() or 0, process.complaint)) from None
     except TimeoutError:
         raise NoVerdict(f"not finished after {TIMEOUT:.0f} s") from None
     finally:
-        complaint.cancel()
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    if status or not answer:
-        raise NoVerdict(_reason(status, complained))
-    return _read(_findings, answer)
+        transport.close()  # and ends it
+        await process.exited.wait()
+
+
+class _Process(asyncio.SubprocessProtocol):
+    """The pipes of the process. A process that it started may keep them, so their end is not waited for."""
+
+    def __init__(self) -> None:
+        self.exited = asyncio.Event()
+        self.complaint = b""  # the last of stderr
+        self._transport: asyncio.SubprocessTransport
+        self._answer = asyncio.StreamReader()
+        self._has_ended = False
+
+    def send(self, request: bytes) -> None:
+        pipe = self._transport.get_pipe_transport(0)
+        assert isinstance(pipe, asyncio.WriteTransport)
+        pipe.write(request)
+        pipe.write_eof()
+
+    async def part(self) -> bytes:
+        """The next part of its answer. Raises IncompleteReadError if it has ended without one."""
+        size = int.from_bytes(await self._answer.readexactly(SIZE_BYTES))
+        return await self._answer.readexactly(size)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.SubprocessTransport)
+        self._transport = transport
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        if fd == _STDERR:
+            self.complaint = (self.complaint + data)[-LONGEST_COMPLAINT:]
+        elif not self._has_ended:
+            self._answer.feed_data(data)
+
+    def process_exited(self) -> None:
+        self.exited.set()
+        asyncio.get_running_loop().call_later(LAST_WORDS, self._end)
+
+    def connection_lost(self, _: Exception | None) -> None:
+        """It has exited, and nobody keeps a pipe."""
+        self._end()
+
+    def _end(self) -> None:
+        self._has_ended = True
+        self._answer.feed_eof()
 
 
 def _read(read: Callable[[bytes], T], data: bytes) -> T:
@@ -204,13 +236,6 @@ def _read(read: Callable[[bytes], T], data: bytes) -> T:
 
 def _findings(answer: bytes) -> Sequence[Finding]:
     return [Finding(**{**each, "site": Site(**each["site"])}) for each in json.loads(answer)]
-
-
-async def _last_of(stream: asyncio.StreamReader) -> bytes:
-    last = b""
-    while further := await stream.read(LONGEST_COMPLAINT):
-        last = (last + further)[-LONGEST_COMPLAINT:]
-    return last
 
 
 def _reason(status: int, complaint: bytes) -> str:

@@ -3,11 +3,11 @@ written; and the values that a template may give, from which bodies are made."""
 
 from __future__ import annotations
 
-from dataclasses import field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from ruleop.kubernetes.kinds import Kind
+from ruleop.language.templates.bodies.conditions import Outcomes
 from ruleop.language.templates.tree.writing import pieces_of
 from ruleop.language.templates.values.text import Slot
 from ruleop.language.templates.values.text import Text as Captured
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ruleop.errors import Site
     from ruleop.kubernetes.kinds import JSON
     from ruleop.language.templates import syntax
-    from ruleop.language.templates.bodies.conditions import Needs, Outcomes
+    from ruleop.language.templates.bodies.conditions import Needs
     from ruleop.language.templates.tree.nodes import TextBlock
     from ruleop.language.templates.values.text import Part as TextPart
     from ruleop.language.templates.values.text import SlotPlace
@@ -240,18 +240,11 @@ class PossiblePart(NamedTuple):
     below: tuple[PossiblePart, ...] = ()  # what follows a key without a value at its column, and may be its list
 
 
-@dataclass(slots=True, eq=False)
-class Sum:
+class Sum(NamedTuple):
     """A mapping, a list or a scalar, by the parts that are there; or the documents of a file."""
 
     site: Site | None  # None: that of its first part
-    depth: int = 0  # how many needs there are around it
-    is_stream: bool = False  # the documents of a file
-    parts: list[PossiblePart] = field(default_factory=list)
-    begin: int = 0  # of the last document, with the kinds and the keys in it
-    kinds: set[type | None] = field(default_factory=set)
-    keys: dict[str, list[PossiblePart]] = field(default_factory=dict)
-    known: Node | None = None  # if all its parts are always there
+    parts: tuple[PossiblePart, ...] = ()
 
 
 Value: TypeAlias = Scalar | Items | BodyMembers | PossibleText | Sum
@@ -270,10 +263,10 @@ class Variant:
             if part.value is not None:
                 document.append(part)
                 continue
-            if (found := self._sum(document, None)) is not None:
+            if (found := self.sum(document, None)) is not None:
                 yield found
             document = []
-        if (found := self._sum(document, None)) is not None:
+        if (found := self.sum(document, None)) is not None:
             yield found
 
     def _there(self, parts: Iterable[PossiblePart]) -> list[PossiblePart]:
@@ -287,14 +280,9 @@ class Variant:
             return value
         if isinstance(value, PossibleText):
             return self.text(value)
-        if value.known is not None:
-            return value.known
-        found = self._sum(self._there(value.parts), value.site) or Scalar((), None, value.site or site)
-        if all(map(_is_fixed, value.parts)):
-            value.known = found
-        return found
+        return self.sum(self._there(value.parts), value.site) or Scalar((), None, value.site or site)
 
-    def _sum(self, parts: list[PossiblePart], site: Site | None) -> Node | None:
+    def sum(self, parts: list[PossiblePart], site: Site | None) -> Node | None:
         parts = [each for part in parts for each in self._with_below(part)]
         if not parts:
             return None
@@ -383,17 +371,23 @@ def scalar(pieces: tuple[Piece, ...], site: Site, *, chosen: bool = False, whole
     return Scalar(pieces, "".join(map(str, pieces)), site, chosen=chosen)
 
 
+def value_of(parts: Sequence[PossiblePart], site: Site | None) -> Node | Sum:
+    """The value of these parts, as it always is if each of them is always there."""
+    return (ALWAYS.sum([*parts], site) if all(map(_is_fixed, parts)) else None) or Sum(site, tuple(parts))
+
+
 def _is_fixed(part: PossiblePart) -> bool:
-    is_written = isinstance(part.value, (Scalar, Items, BodyMembers)) or (
-        isinstance(part.value, Sum) and part.value.known is not None
-    )
     return (
-        is_written
+        isinstance(part.value, (Scalar, Items, BodyMembers))
         and not part.needs
         and part.kind is not None
         and not part.below
         and not isinstance(part.key, PossibleText)
     )
+
+
+ALWAYS: Final = Variant(Outcomes({}, bool), as_text)
+"""Of values without conditions."""
 
 
 def _joined(parts: Iterable[TextPart]) -> tuple[Piece, ...]:

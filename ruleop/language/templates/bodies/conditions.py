@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _PURE: Final = frozenset({"has_kind", "after", "within", "duration", "range", "dict"})
 _STATEFUL: Final = frozenset({"next", "reset", "cycle", "changed"})
 _MAX_STEPS: Final = 5_000  # of one search for outcomes
-MAX_WORK: Final = 1_000_000  # of all searches for one template; a second or two
+MAX_WORK: Final = 3_000_000  # of all searches for one template; a second or two
 
 
 class TooLarge(Exception):  # noqa: N818 - describes the template
@@ -37,18 +37,28 @@ class Atom:
 @dataclass(frozen=True, slots=True)
 class Negation:
     formula: Formula
+    size: int = field(init=False, repr=False, compare=False)  # of the formulas in it
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", _size(((self.formula, True),)))
 
 
 @dataclass(frozen=True, slots=True)
-class Both:
+class _Joined:
     left: Formula
     right: Formula
+    size: int = field(init=False, repr=False, compare=False)  # of the formulas in it
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", _size(((self.left, True), (self.right, True))))
 
 
-@dataclass(frozen=True, slots=True)
-class Either:
-    left: Formula
-    right: Formula
+class Both(_Joined):
+    __slots__ = ()
+
+
+class Either(_Joined):
+    __slots__ = ()
 
 
 Formula: TypeAlias = bool | Atom | Negation | Both | Either
@@ -88,14 +98,10 @@ class Outcomes:
         return _is_avoided(needs, self.taken)
 
     def _truth(self, formula: Formula) -> bool:
-        known, undecided = _known(formula, self.taken)
-        while undecided is not None:
-            outcome = self.prefer(undecided)
-            self.taken = (
-                _decided(self.taken, undecided, outcome) or _decided(self.taken, undecided, False) or self.taken
-            )
-            known, undecided = _known(formula, self.taken)
-        return known is True
+        while isinstance(known := _known(formula, self.taken), Atom):
+            outcome = self.prefer(known)
+            self.taken = _decided(self.taken, known, outcome) or _decided(self.taken, known, False) or self.taken
+        return known
 
 
 @dataclass(slots=True)
@@ -103,7 +109,7 @@ class Solver:
     """Searches for outcomes of the conditions of one template. All its work has a limit: a chain of hundreds of
     branches has tens of thousands of pairs of them."""
 
-    left: int = MAX_WORK  # formulas that may still be evaluated
+    left: int = MAX_WORK  # formulas that may still be evaluated, each with those in it
 
     def spend(self, work: int) -> None:
         """Raises TooLarge."""
@@ -113,7 +119,7 @@ class Solver:
 
     def solve(self, needs: Needs, without: Sequence[Needs] = (), prefer: Prefer = lambda _: True) -> Assignment | None:
         """Outcomes with which these needs are met, and none of the others; None if there are none. Raises TooLarge."""
-        self.spend(len(needs))
+        self.spend(_size(needs))
         given: Assignment = {}
         open_needs: list[tuple[Formula, bool]] = []
         for formula, outcome in needs:
@@ -132,25 +138,28 @@ class Solver:
 
     def _completed(self, given: Assignment, without: Sequence[Needs], prefer: Prefer) -> Assignment | None:
         """The outcomes with more of them, so that none of `without` is met; None if that cannot be."""
-        untried = [given]
+        untried = [(given, 0)]
         for _ in range(_MAX_STEPS):
             if not untried:
                 return None
-            given = untried.pop()
-            met = None
-            for needs in without:
-                self.spend(len(needs))
-                if not _is_avoided(needs, given):
-                    met = needs
-                    break
-            if met is None:
+            given, first = untried.pop()
+            # Those before the first one are avoided, and further outcomes do not change that.
+            while first < len(without) and self.is_avoided(without[first], given):
+                first += 1
+            if first == len(without):
                 return given
-            atom = next((found for formula, _ in met if (found := _known(formula, given)[1]) is not None), None)
+            known = (_known(formula, given) for formula, _ in without[first])
+            atom = next((each for each in known if isinstance(each, Atom)), None)
             if atom is not None:
                 preferred = prefer(atom)
                 further = (_decided(given, atom, outcome) for outcome in (not preferred, preferred))
-                untried += (each for each in further if each is not None)
+                untried += [(each, first) for each in further if each is not None]
         raise TooLarge
+
+    def is_avoided(self, needs: Needs, given: Assignment) -> bool:
+        """Whether one of these outcomes differs already. Raises TooLarge."""
+        self.spend(_size(needs))
+        return _is_avoided(needs, given)
 
 
 def _is_added(formula: Formula, outcome: bool, given: Assignment, open_needs: list[tuple[Formula, bool]]) -> bool:
@@ -172,10 +181,18 @@ def _is_added(formula: Formula, outcome: bool, given: Assignment, open_needs: li
     return True
 
 
+def _size(needs: Needs) -> int:
+    """The number of formulas that are evaluated for these needs at most."""
+    size = len(needs)
+    for formula, _ in needs:
+        if isinstance(formula, (Both, Either, Negation)):
+            size += formula.size
+    return size
+
+
 def _is_avoided(needs: Needs, given: Assignment) -> bool:
     """Whether one of these outcomes differs already."""
-    known = ((_known(formula, given)[0], outcome) for formula, outcome in needs)
-    return any(found is not None and found is not outcome for found, outcome in known)
+    return any(_known(formula, given) is (not outcome) for formula, outcome in needs)
 
 
 def _decided(given: Assignment, atom: Atom, outcome: bool) -> Assignment | None:
@@ -189,20 +206,21 @@ def _decided(given: Assignment, atom: Atom, outcome: bool) -> Assignment | None:
     return found
 
 
-def _known(formula: Formula, given: Mapping[Atom, bool]) -> tuple[bool | None, Atom | None]:
-    """The outcome of a formula, or an atom on which it depends."""
-    if isinstance(formula, bool):
-        return formula, None
+def _known(formula: Formula, given: Mapping[Atom, bool]) -> bool | Atom:
+    """The outcome of a formula, or the first atom on which it depends."""
     if isinstance(formula, Atom):
-        return (given[formula], None) if formula in given else (None, formula)
+        return given.get(formula, formula)
+    if isinstance(formula, bool):
+        return formula
     if isinstance(formula, Negation):
-        known, undecided = _known(formula.formula, given)
-        return None if known is None else not known, undecided
-    (left, one), (right, other) = _known(formula.left, given), _known(formula.right, given)
+        known = _known(formula.formula, given)
+        return known if isinstance(known, Atom) else not known
     deciding = isinstance(formula, Either)
-    if deciding in (left, right):
-        return deciding, None
-    return (None, one or other) if None in (left, right) else (not deciding, None)
+    left = _known(formula.left, given)
+    if left is deciding:
+        return deciding
+    right = _known(formula.right, given)
+    return right if right is deciding or not isinstance(left, Atom) else left
 
 
 def atoms(formula: Formula) -> Iterator[Atom]:

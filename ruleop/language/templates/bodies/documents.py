@@ -27,7 +27,7 @@ from ruleop.language.templates.bodies.conditions import (
     Solver,
     TooLarge,
 )
-from ruleop.language.templates.bodies.walk import BodyWalk
+from ruleop.language.templates.bodies.walk import BodyWalk, Branches
 from ruleop.language.templates.values.cost import Exhausted
 from ruleop.values import dataclass
 
@@ -148,7 +148,8 @@ _TOO_LARGE: Final = "too many statements, with those of macros and includes: the
 class Possible:
     """The documents that one file of templates/ may give, or a value of watches.yaml."""
 
-    walk: BodyWalk
+    file: File
+    branches: Branches
     stream: Sum
     is_read: bool = True  # it has not too many statements
 
@@ -158,55 +159,56 @@ class Possible:
         with contextlib.suppress(TooLarge, RecursionError):
             if self.is_read:
                 return kinds_of(self.stream, Solver())
-        return frozenset(), [RuleError(_TOO_LARGE, self.walk.file.place)]
+        return frozenset(), [RuleError(_TOO_LARGE, self.file.place)]
 
     @cached_property
     def bodies(self) -> tuple[Body, ...]:
-        return self.bodies_with(as_text)
+        return self.bodies_with(None)
 
-    def bodies_with(self, stand_in: StandIn) -> tuple[Body, ...]:
+    def bodies_with(self, stand_in: StandIn | None) -> tuple[Body, ...]:
         """The bodies, each once. `stand_in`: for values alone on their lines, of the types that they have."""
         found: dict[Node, set[int]] = {}
         try:
-            for number, outcomes in enumerate(self._variants):
-                for document in self._documents(outcomes, stand_in):
+            for number, (outcomes, as_texts) in enumerate(self._variants):
+                for document in as_texts if stand_in is None else self._documents(outcomes, stand_in):
                     found.setdefault(document, set()).add(number)
         except (Exhausted, RecursionError):
             return ()
         return tuple(Body(document, frozenset(variants)) for document, variants in found.items())
 
     def _documents(self, outcomes: Outcomes, stand_in: StandIn) -> list[Node]:
-        with self.walk.file.templates.state:
+        with self.file.templates.state:
             return [*Variant(outcomes, stand_in).documents(self.stream)]
 
     @cached_property
-    def _variants(self) -> list[Outcomes]:
-        """Outcomes with which each branch is taken at least once, and at least once not, as far as that is possible."""
+    def _variants(self) -> list[tuple[Outcomes, list[Node]]]:
+        """Outcomes with which each branch is taken at least once, and at least once not, as far as that is possible;
+        with their documents."""
         counts: dict[Atom, list[int]] = {}
-        found: list[Outcomes] = []
+        found: list[tuple[Outcomes, list[Node]]] = []
 
         def prefer(atom: Atom) -> bool:
-            if atom in self.walk.assumed:
-                return self.walk.assumed[atom]
+            if atom in self.branches.assumed:
+                return self.branches.assumed[atom]
             false, true = counts.get(atom, (0, 0))
             return true <= false
 
-        for needs in (_ALWAYS, *(needs for routes in self.walk.routes.values() for needs in routes)):
-            if all(each.contradict(needs) for each in found) and (given := self._solved(needs, prefer)) is not None:
-                found.append(Outcomes(given, prefer))
-                self._documents(found[-1], as_text)  # decides about all other conditions
-                self.walk.solver.left -= self.walk.statements * len(found[-1].taken)
-                for atom, outcome in found[-1].taken.items():
+        for needs in (_ALWAYS, *(needs for routes in self.branches.routes.values() for needs in routes)):
+            if all(each.contradict(needs) for each, _ in found) and (given := self._solved(needs, prefer)) is not None:
+                outcomes = Outcomes(given, prefer)
+                found.append((outcomes, self._documents(outcomes, as_text)))  # decides about all other conditions
+                self.branches.solver.left -= self.branches.statements * len(outcomes.taken)
+                for atom, outcome in outcomes.taken.items():
                     counts.setdefault(atom, [0, 0])[outcome] += 1
         return found
 
     @cached_property
     def _clashing(self) -> tuple[Needs, ...]:
-        return tuple(dict.fromkeys(each.needs for each in self.walk.clashes))
+        return tuple(dict.fromkeys(each.needs for each in self.branches.clashes))
 
     def _solved(self, needs: Needs, prefer: Prefer) -> Assignment | None:
         try:
-            return self.walk.solver.solve(needs, self._clashing, prefer)
+            return self.branches.solver.solve(needs, self._clashing, prefer)
         except TooLarge:
             return None
 
@@ -215,12 +217,12 @@ class Possible:
     @cached_property
     def mistakes(self) -> tuple[RuleError, ...]:
         """The mistakes of the branches that are in no document."""
-        if not self.walk.clashes:
+        if not self.branches.clashes:
             return ()
         broken: list[Needs] = []
         found: dict[tuple[str, str], RuleError] = {}
         with contextlib.suppress(TooLarge, RecursionError):  # with the mistakes that are found until then
-            for branch, routes in self.walk.routes.items():
+            for branch, routes in self.branches.routes.items():
                 if branch.has_body and all(map(self._is_broken, routes)):
                     found |= self._reasons([*routes], broken)
                     broken += routes
@@ -230,17 +232,29 @@ class Possible:
 
     def _is_broken(self, needs: Needs) -> bool:
         """Whether there are outcomes with these, but none without clashes."""
-        return self.walk.solver.solve(needs, self._clashing) is None and self.walk.solver.solve(needs) is not None
+        return (
+            self.branches.solver.solve(needs, self._clashing) is None and self.branches.solver.solve(needs) is not None
+        )
 
     def _reasons(self, routes: list[Needs], broken: list[Needs]) -> dict[tuple[str, str], RuleError]:
-        """The clashes that are in each document with a branch or, if there is no such clash, the first that is in one.
+        """The clashes that are in each document with a branch or, if none is found, the first that is in one.
         `broken`: other branches, whose mistakes are their own."""
-        certain, may_be = [], []
-        for clash in self.walk.clashes:
-            for needs in routes:
-                if self.walk.solver.solve((*needs, *clash.needs), broken) is not None:
-                    may_be.append(clash.mistake)
-                    certain += [clash.mistake] if self.walk.solver.solve(needs, [*broken, clash.needs]) is None else []
+        solver = self.branches.solver
+        certain: list[RuleError] = []
+        may_be: list[RuleError] = []
+        ways: list[tuple[Needs, list[Assignment]]] = [(needs, []) for needs in routes]  # with outcomes of documents
+        with contextlib.suppress(TooLarge):  # with those that are found until then
+            for clash, (needs, documents) in product(self.branches.clashes, ways):
+                is_avoidable = any(solver.is_avoided(clash.needs, each) for each in documents)
+                if (is_avoidable and may_be) or solver.solve((*needs, *clash.needs), broken) is None:
+                    continue
+                may_be.append(clash.mistake)
+                if not is_avoidable:
+                    document = solver.solve(needs, [*broken, clash.needs])
+                    if document is None:
+                        certain.append(clash.mistake)
+                    else:
+                        documents.append(document)
         return {(str(each.site), each.message): each for each in certain or may_be[:1]}
 
 
@@ -249,6 +263,6 @@ def possible_of(file: File) -> Possible:
     walk = BodyWalk(file)
     try:
         with file.templates.state:
-            return Possible(walk, walk.documents())
+            return Possible(file, walk.branches, walk.documents())
     except (TooLarge, Exhausted, RecursionError):
-        return Possible(BodyWalk(file), Sum(None), is_read=False)
+        return Possible(file, Branches(), Sum(None), is_read=False)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeGuard
 from ruleop.errors import RuleError, Site
 from ruleop.language.templates import syntax
 from ruleop.language.templates.bodies.body import (
+    ALWAYS,
     BodyMembers,
     Fragment,
     Items,
@@ -23,9 +24,8 @@ from ruleop.language.templates.bodies.body import (
     Shown,
     Sum,
     Value,
-    Variant,
-    as_text,
     scalar,
+    value_of,
 )
 from ruleop.language.templates.bodies.conditions import (
     Assignment,
@@ -36,7 +36,6 @@ from ruleop.language.templates.bodies.conditions import (
     Formula,
     Needs,
     Options,
-    Outcomes,
     Scope,
     Solver,
     TooLarge,
@@ -115,18 +114,37 @@ class _Macro(NamedTuple):
     scope: Scope
 
 
+@dataclass(slots=True, eq=False)
+class _Total:
+    """The parts of a sum that are found."""
+
+    depth: int = 0  # how many needs there are around it
+    is_stream: bool = False  # the documents of a file
+    parts: list[PossiblePart] = field(default_factory=list)
+    begin: int = 0  # of the last document, with the kinds and the keys in it
+    kinds: set[type | None] = field(default_factory=set)
+    keys: dict[str, list[PossiblePart]] = field(default_factory=dict)
+
+
 class _Module(dict[str, Bound]):
     """The names that an imported file defines, or the blocks of a file."""
 
 
 @dataclass(slots=True)
-class BodyWalk:
-    file: File  # of what is walked over
+class Branches:
+    """Those of a file, as they are walked over."""
+
     routes: dict[TakenBranch, dict[Needs, None]] = field(default_factory=dict)  # with all that is needed to come there
     clashes: list[Clash] = field(default_factory=list)
     assumed: Assignment = field(default_factory=dict)  # so that loops have a pass
     solver: Solver = field(default_factory=Solver)
     statements: int = 0
+
+
+@dataclass(slots=True)
+class BodyWalk:
+    file: File  # of what is walked over
+    branches: Branches = field(default_factory=Branches)
     _tested: set[Atom] = field(default_factory=set)
     _conditions: Conditions = field(default_factory=Conditions)
     _frame: tuple[Hashable, ...] = ()  # the calls and files around a statement
@@ -141,12 +159,12 @@ class BodyWalk:
 
     def documents(self) -> Sum:
         """The documents of the file, or the value of watches.yaml."""
-        found = Sum(None, is_stream=True)
+        found = _Total(is_stream=True)
         try:
             self._members(self.file.form.documents, self._with_blocks(self.file, {}), found)
         except RuleErrors as errors:
-            self.clashes += (Clash(each, ()) for each in errors.mistakes)
-        return found
+            self.branches.clashes += (Clash(each, ()) for each in errors.mistakes)
+        return Sum(None, tuple(found.parts))
 
     # -- documents and blocks ------------------------------------------------------------------------------------------
 
@@ -155,7 +173,7 @@ class BodyWalk:
         try:
             return piece.file.documents(piece.body)
         except RuleErrors as errors:
-            self.clashes += (Clash(each, self._needs) for each in errors.mistakes)
+            self.branches.clashes += (Clash(each, self._needs) for each in errors.mistakes)
             return None
 
     @contextmanager
@@ -172,11 +190,11 @@ class BodyWalk:
         """Whether something is possible with further needs, which what follows then has."""
         outer, self._needs = self._needs, (*self._needs, *needs)
         try:
-            yield not needs or self.solver.may_hold(self._needs)
+            yield not needs or self.branches.solver.may_hold(self._needs)
         finally:
             self._needs = outer
 
-    def _members(self, documents: Documents, scope: Scope, stream: Sum) -> None:
+    def _members(self, documents: Documents, scope: Scope, stream: _Total) -> None:
         for each in documents.members:
             if isinstance(each, DocumentBlock):
                 self._control(each.node, scope, partial(self._body_of, each, stream))
@@ -184,15 +202,15 @@ class BodyWalk:
                 self._add(each, scope, stream)
                 self._end(stream)
 
-    def _body_of(self, block: DocumentBlock, stream: Sum, number: int, scope: Scope) -> None:
+    def _body_of(self, block: DocumentBlock, stream: _Total, number: int, scope: Scope) -> None:
         self._members(block.bodies[number], scope, stream)
 
-    def _end(self, stream: Sum) -> None:
+    def _end(self, stream: _Total) -> None:
         """Ends a document."""
         stream.parts.append(PossiblePart(None, None, Site(""), self._needs))
         stream.begin, stream.kinds, stream.keys = len(stream.parts), set(), {}
 
-    def _add(self, node: Node | None, scope: Scope, total: Sum) -> None:
+    def _add(self, node: Node | None, scope: Scope, total: _Total) -> None:
         """Adds a value, or the body of a statement, to what is around it."""
         if isinstance(node, Mapping):
             self._add_entries(node, scope, total)
@@ -216,7 +234,7 @@ class BodyWalk:
         elif node is not None and not (isinstance(node, Constant) and node.value is None):
             self._part(total, str, self._value(node, scope), node.site)
 
-    def _add_entries(self, node: Mapping, scope: Scope, total: Sum) -> None:
+    def _add_entries(self, node: Mapping, scope: Scope, total: _Total) -> None:
         start = node.site if isinstance(node.members[0], Entry) else None
         before: Entry | Block | None = None
         for member in node.members:
@@ -226,7 +244,7 @@ class BodyWalk:
                 self._block(member, scope, total, below=before)
             start, before = None, member
 
-    def _entry(self, entry: Entry, scope: Scope, total: Sum, start: Site | None) -> None:
+    def _entry(self, entry: Entry, scope: Scope, total: _Total, start: Site | None) -> None:
         key: Scalar | PossibleText = (
             scalar((entry.key,) if entry.key else (), entry.site)
             if isinstance(entry.key, str)
@@ -250,7 +268,7 @@ class BodyWalk:
         is_text = isinstance(node, syntax.Const) and isinstance(node.value, str) and _PLAIN.fullmatch(node.value)
         return [((), node.value)] if is_text else []  # type: ignore[union-attr]
 
-    def _block(self, block: Block, scope: Scope, total: Sum, below: Entry | Block | None = None) -> None:
+    def _block(self, block: Block, scope: Scope, total: _Total, below: Entry | Block | None = None) -> None:
         """`below`: the member before it. A list at the column of a key without a value is its value."""
         self._count()
         if isinstance(block, SpreadKey):
@@ -266,7 +284,7 @@ class BodyWalk:
             else:
                 self._control(block.node, scope, lambda number, inner: self._add(block.bodies[number], inner, total))
         elif _has_no_value(below) and total.parts and (entry := total.parts[-1]).site == below.site:
-            inner = Sum(None, len(self._needs))
+            inner = _Total(len(self._needs))
             self._spread(block.slot, block.site, scope, inner)
             total.parts[-1] = entry._replace(below=tuple(each for each in inner.parts if each.kind in (list, None)))
             for part in inner.parts:
@@ -275,7 +293,7 @@ class BodyWalk:
         else:
             self._spread(block.slot, block.site, scope, total)
 
-    def _spread(self, slot: syntax.Printing, site: Site, scope: Scope, total: Sum) -> None:
+    def _spread(self, slot: syntax.Printing, site: Site, scope: Scope, total: _Total) -> None:
         """Adds what is alone on its line: a piece, as if it were written there, or a value."""
         for piece in self._printed(slot.printed, scope):
             if piece is None:
@@ -285,9 +303,9 @@ class BodyWalk:
             elif (parsed := self._parsed(piece)) is not None:
                 self._insert(parsed, piece, slot, total)
 
-    def _insert(self, parsed: Documents, piece: WalkedPiece, slot: syntax.Printing, total: Sum) -> None:
+    def _insert(self, parsed: Documents, piece: WalkedPiece, slot: syntax.Printing, total: _Total) -> None:
         if parsed.separated and not total.is_stream:
-            self.clashes.append(Clash(RuleError(_SEPARATED, slot.place.site), self._needs))
+            self.branches.clashes.append(Clash(RuleError(_SEPARATED, slot.place.site), self._needs))
             return
         with self._within(piece):
             if parsed.separated:
@@ -302,7 +320,7 @@ class BodyWalk:
 
     def _part(
         self,
-        total: Sum,
+        total: _Total,
         kind: type | None,
         value: Value | Shown,
         site: Site,
@@ -312,7 +330,7 @@ class BodyWalk:
     ) -> None:
         self._join(total, PossiblePart(kind, value, site, self._needs[total.depth :], key, start))
 
-    def _join(self, total: Sum, part: PossiblePart) -> None:
+    def _join(self, total: _Total, part: PossiblePart) -> None:
         """Adds a part, and finds those that cannot be beside it."""
         around = self._needs[: total.depth]
         found: list[PossiblePart] = []
@@ -321,14 +339,14 @@ class BodyWalk:
         is_of_same_kind = part.kind is None or (part.kind is not str and total.kinds <= {part.kind})
         with suppress(TooLarge):  # only what is certain is reported
             for each in of_same_key if is_of_same_kind else total.parts[total.begin :]:
-                self.solver.spend(1 + len(found))
+                self.branches.solver.spend(1 + len(found))
                 message = _clash(each, part)
                 if not message or any(each.needs[: len(one.needs)] == one.needs for one in found):
                     continue  # where this one is, one that is found is too
                 needs = (*around, *each.needs, *part.needs)
-                if self.solver.solve(needs) is not None:
+                if self.branches.solver.solve(needs) is not None:
                     found.append(each)
-                    self.clashes.append(Clash(RuleError(message, part.site), needs))
+                    self.branches.clashes.append(Clash(RuleError(message, part.site), needs))
         if not any(part.needs[: len(each.needs)] == each.needs for each in found):  # else it is never there
             total.parts.append(part)
             of_same_key.append(part)
@@ -348,20 +366,22 @@ class BodyWalk:
             return self._text(node, scope)
         assert node is not None
         is_written = isinstance(node, ListNode) or (isinstance(node, Mapping) and isinstance(node.members[0], Entry))
-        total = Sum(node.site if is_written else None, len(self._needs))
-        self._add(node, scope, total)
-        if not total.parts:
+        found = _Total(len(self._needs))
+        self._add(node, scope, found)
+        if not found.parts:
             return Scalar((), None, node.site, chosen=self._chosen)
-        part = total.parts[0]
-        is_whole = len(total.parts) == 1 and part.kind is str and not part.needs
-        return part.value if is_whole and isinstance(part.value, (Scalar, PossibleText, Sum)) else total
+        part = found.parts[0]
+        is_whole = len(found.parts) == 1 and part.kind is str and not part.needs
+        if is_whole and isinstance(part.value, (Scalar, PossibleText, Sum)):
+            return part.value
+        return value_of(found.parts, node.site if is_written else None)
 
-    def _choice(self, node: Choice, scope: Scope, total: Sum) -> None:
+    def _choice(self, node: Choice, scope: Scope, total: _Total) -> None:
         outer, self._chosen = self._chosen, True
         self._control(node.node, scope, lambda number, inner: self._add(node.branches[number], inner, total))
         self._chosen = outer
 
-    def _whole(self, node: WholeValue, scope: Scope, total: Sum) -> None:
+    def _whole(self, node: WholeValue, scope: Scope, total: _Total) -> None:
         """Adds a whole value. A piece that is a mapping or a list is data, one that is a single expression has its
         value, and any other is text."""
         for piece in self._printed(node.slot.printed, scope):
@@ -424,8 +444,8 @@ class BodyWalk:
             return Shown(slot.place, slot.printed, self._written(piece.body, piece.scope))
 
     def _count(self) -> None:
-        self.statements += 1
-        if self.statements > MAX_STATEMENTS:
+        self.branches.statements += 1
+        if self.branches.statements > MAX_STATEMENTS:
             raise TooLarge
 
     # -- statements ----------------------------------------------------------------------------------------------------
@@ -474,7 +494,7 @@ class BodyWalk:
         return found
 
     def _reach(self, branch: TakenBranch, needs: Needs) -> None:
-        routes = self.routes.setdefault(branch, {})
+        routes = self.branches.routes.setdefault(branch, {})
         if len(routes) < MAX_ROUTES:
             routes[(*self._needs, *needs)] = None
 
@@ -513,9 +533,9 @@ class BodyWalk:
         some = self._formula(node.iterable, scope)
         if node.test is not None:
             some = Both(some, self._conditions.special(self._identity(node)))
-        for atom, outcome in (self.solver.solve(((some, True),)) or {}).items():
+        for atom, outcome in (self.branches.solver.solve(((some, True),)) or {}).items():
             if atom not in known:
-                self.assumed.setdefault(atom, outcome)
+                self.branches.assumed.setdefault(atom, outcome)
         inner = {**self._opaque(names_set(node.target), node, scope), "loop": Bound(_UNKNOWN, self._identity(node))}
         for number, body in enumerate(bodies_of(node)):
             needs = ((some, not number),)
@@ -697,7 +717,7 @@ def _keeps_text(filter_: syntax.Filter) -> bool:
 
 def _fixed(text: PossibleText) -> Scalar | PossibleText:
     """The text as it always is, if no condition is in it."""
-    return Variant(Outcomes({}, bool), as_text).text(text) if _are_fixed(text.fragments) else text
+    return ALWAYS.text(text) if _are_fixed(text.fragments) else text
 
 
 def _are_fixed(fragments: Iterable[Fragment]) -> bool:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from dataclasses import field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from jinja2 import nodes
@@ -17,6 +19,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from ruleop.errors import RuleError, Site
 from ruleop.language.templates import syntax
+from ruleop.language.templates.tree.expressions import MAX_DEPTH
 from ruleop.language.templates.values.text import SlotPlace
 from ruleop.values import dataclass
 
@@ -209,6 +212,7 @@ class ParserEnvironment(ImmutableSandboxedEnvironment):
         self.printed: list[PrintedTag] = []  # of the template that was just parsed
         self.filters, self.globals = callables.filters, callables.functions
         self.tests = callables.tests  # type: ignore[assignment]
+        self._known = lru_cache(maxsize=256)(self._read)  # many strings of watches.yaml are equal
 
     def _tokenize(self, source: str, name: str | None, filename: str | None = None, state: str | None = None) -> Any:
         if state is not None:
@@ -221,11 +225,14 @@ class ParserEnvironment(ImmutableSandboxedEnvironment):
                 raise TemplateSyntaxError("number too large", line, name, filename)
         return TokenStream(self.lexer.wrap(iter(tokens), name, filename), name, filename)
 
+    def _read(self, text: str) -> tuple[nodes.Template, list[PrintedTag]]:
+        return self._parse(text, None, None), self.printed  # `parse` would rewrite errors
+
     def tree(self, text: str, start: Site, *, is_file: bool) -> tuple[syntax.Template, list[RuleError]]:
         """The tree of a text, and the mistakes in it. `start`: the first line of a file, or the site of a string of
         watches.yaml. Raises TemplateSyntaxError and RecursionError."""
-        found = self._parse(text, start.path, start.path)  # `parse` would rewrite errors
-        conversion = _Conversion(self.printed, start, is_file=is_file)
+        found, printed = self._read(text) if is_file else self._known(text)
+        conversion = _Conversion(printed, start, is_file=is_file)
         return syntax.Template(conversion.body(found.body), site=start), conversion.mistakes
 
 
@@ -251,6 +258,7 @@ class _Conversion:
         self.printed, self.start, self.is_file = iter(printed), start, is_file
         self.mistakes: list[RuleError] = []
         self._sites: dict[int, Site] = {}
+        self._depth = 0  # of an expression inside others
 
     def site(self, node: nodes.Node) -> Site:
         line = node.lineno or 1
@@ -369,12 +377,19 @@ class _Conversion:
     # -- expressions ---------------------------------------------------------------------------------------------------
 
     def expression(self, node: nodes.Node) -> syntax.Expr:
+        """Raises RecursionError for one that is nested deeper than can be evaluated."""
+        if self._depth >= MAX_DEPTH:
+            raise RecursionError
+        self._depth += 1
         operator = _OPERATORS.get(type(node))
+        found: syntax.Expr
         if operator is not None:
             assert isinstance(node, nodes.BinExpr)
             left, right = self.expression(node.left), self.expression(node.right)
-            return syntax.Operation(left, operator, right, site=self.site(node))
-        found: syntax.Expr = getattr(self, f"_{type(node).__name__.lower()}")(node)
+            found = syntax.Operation(left, operator, right, site=self.site(node))
+        else:
+            found = getattr(self, f"_{type(node).__name__.lower()}")(node)
+        self._depth -= 1
         return found
 
     def _expressions(self, parts: Iterable[nodes.Node]) -> tuple[syntax.Expr, ...]:
@@ -387,7 +402,7 @@ class _Conversion:
         return syntax.Const(node.value, site=self.site(node))
 
     def _name(self, node: nodes.Name) -> syntax.Expr:
-        return syntax.Name(node.name, site=self.site(node))
+        return syntax.Name(sys.intern(node.name), site=self.site(node))
 
     def _list(self, node: nodes.List) -> syntax.Expr:
         return syntax.List(self._expressions(node.items), site=self.site(node))
@@ -403,7 +418,7 @@ class _Conversion:
         return syntax.Dict(tuple(pairs), site=self.site(node))
 
     def _getattr(self, node: nodes.Getattr) -> syntax.Expr:
-        return syntax.Field(self.expression(node.node), node.attr, site=self.site(node))
+        return syntax.Field(self.expression(node.node), sys.intern(node.attr), site=self.site(node))
 
     def _getitem(self, node: nodes.Getitem) -> syntax.Expr:
         of, key = self.expression(node.node), node.arg

@@ -128,7 +128,7 @@ class Library:
         """A template file that renders to objects."""
         files = self._files([name])
         main = self.source(name)
-        self._prepare(name)
+        self._parse_documents(name, files)
         kinds, mistakes = self.possible(name).kinds
         if mistakes or not kinds:
             raise RuleErrors(mistakes or [RuleError(NO_KIND, Site(main.path, 1))])
@@ -145,10 +145,10 @@ class Library:
     def text_mapping(self, name: str) -> TextTemplate:
         """A template file that renders to one mapping that is not an object: a status."""
         files = self._files([name])
-        reads = self._joined_reads([Named(name, 1)])
-        self._prepare(name)
+        reads, start = self._joined_reads([Named(name, 1)]), Site(self.source(name).path, 1)
+        self._parse_documents(name, files)
         fields = frozenset(map(name_of, self.possible(name).stream.parts)) - {""}
-        return TextTemplate(self.templates, Site(self.source(name).path, 1), reads, name, files, fields=fields)
+        return TextTemplate(self.templates, start, reads, name, files, fields=fields)
 
     def _pieces(self, name: str) -> Iterator[Form]:
         """The file and what it captures, without what is text."""
@@ -157,13 +157,15 @@ class Library:
                 _ = form.documents
                 yield form
 
-    def _prepare(self, name: str) -> None:
-        """Makes the tree of a template, and the functions that evaluate it."""
+    def _parse_documents(self, name: str, files: Iterable[str]) -> None:
+        """Parses the documents of a file, and the files that it runs."""
 
-        def prepare() -> None:
-            self.templates.file(name).form.prepare()
+        def parse() -> None:
+            for each in files:
+                self.templates.file(each)
+            _ = self.templates.file(name).form.documents
 
-        self._made(prepare, Site(self.source(name).path, 1))
+        self._made(parse, Site(self.source(name).path, 1))
 
     def computed_fields(self, name: str) -> list[RuleError]:
         """The mistakes in a template file for a status: fields whose names are known only after rendering."""
@@ -186,9 +188,7 @@ class Library:
         if only is None:
             raise mistake("this takes one expression, such as spec.replicas > 1", site)
         self._observe(tree, site)
-        computation = Computation(self.templates, only, tree.body)
-        self._made(computation.prepare, site)
-        return Expression(self.templates, site, reads, computation, inner)
+        return Expression(self.templates, site, reads, Computation(self.templates, only, tree.body), inner)
 
     def string(self, source: str, site: Site) -> StringTemplate:
         if not has_templates(source):
@@ -196,9 +196,7 @@ class Library:
             return StringTemplate(self.templates, site, Reads(), None, source)
         tree, reads = self._parse_string(source, site)
         self._observe(tree, site)
-        written = self.templates.string(tree.body, site)
-        self._made(written.form.prepare_text, site)
-        return StringTemplate(self.templates, site, reads, written, source)
+        return StringTemplate(self.templates, site, reads, self.templates.string(tree.body, site), source)
 
     def tree(self, node: YamlNode) -> Tree:
         """A value whose strings contain templates."""
@@ -219,7 +217,6 @@ class Library:
         reads = Reads.joined([*(self._read_tree(tree, tree.site) for tree in written.texts), self._joined_reads(named)])
         counts = self._counts(written, node.site)
         file = self.templates.value(written.node, node.site)
-        self._made(file.form.prepare, node.site)
         constant = not written.texts
         kinds, kind_mistake = self._kinds(node)
         return Tree(self.templates, node.site, reads, None, file, constant, kinds, kind_mistake, node, counts)

@@ -154,10 +154,8 @@ class Computation:
 
     @property
     def compute(self) -> Compute:
-        return self._compute or self.prepare()
-
-    def prepare(self) -> Compute:
-        self._compute = self._templates.compute(self._expression, self._body)
+        if self._compute is None:
+            self._compute = self._templates.compute(self._expression, self._body)
         return self._compute
 
     def __reduce__(self) -> tuple[type[Computation], tuple[Templates, syntax.Expr, syntax.Body]]:
@@ -283,22 +281,16 @@ class Templates:
         self.state = State()
         self.trace: list[Rendering] | None = None  # is given each template that is rendered, for tests' messages
         self._parsed = parsed
-        self._files: dict[str, File] = {}
-        self._lines: dict[str, list[str]] = {}  # of files that are parsed
-
-    def __reduce__(self) -> Any:
-        return Templates, (self.texts,), self._files
-
-    def __setstate__(self, files: dict[str, File]) -> None:
-        self._files = files
+        self.files: dict[str, File] = {}  # that are parsed
+        self._lines: tuple[str, list[str]] = "", []  # of the file that is being parsed
 
     def lines_of(self, path: str) -> list[str]:
-        if path not in self._lines:
-            self._lines[path] = self.texts.get(path.removeprefix(FOLDER), "").split("\n")
-        return self._lines[path]
+        if path != self._lines[0]:
+            self._lines = path, self.texts.get(path.removeprefix(FOLDER), "").split("\n")
+        return self._lines[1]
 
     def has(self, name: str) -> bool:
-        return name in self._files or (self._parsed is not None and self._parsed(name) is not None)
+        return name in self.files or (self._parsed is not None and self._parsed(name) is not None)
 
     def scope(self, names: Mapping[str, Any]) -> Scope:
         return Scope({}, root=names, defaults=self.callables.functions)
@@ -356,11 +348,11 @@ class Templates:
         return counted
 
     def file(self, name: str) -> File:
-        found = self._files.get(name)
+        found = self.files.get(name)
         if found is None:
             tree = self._tree(name)
             inherited = Inherited.of(tree, self._tree)
-            found = self._files[name] = File(
+            found = self.files[name] = File(
                 self, Site(tree.site.path, 1), body=inherited.body, origins=inherited.origins
             )
             found.blocks = {each: Form(found, (block,)) for each, block in inherited.blocks.items()}
