@@ -9,8 +9,8 @@ from ruleop.kubernetes.validation.core import (
     HEADLESS,
     INTERNAL_POLICIES,
     WITH_NODE_PORTS,
+    cluster_ip_errors,
     is_exposed,
-    validate_cluster_ips,
 )
 from ruleop.kubernetes.validation.custom_resource_definitions import validate_rules
 from ruleop.kubernetes.validation.field_errors import (
@@ -29,7 +29,7 @@ from ruleop.kubernetes.validation.field_errors import (
     validate_annotations,
     validate_labels,
 )
-from ruleop.kubernetes.validation.pods import validate_resources
+from ruleop.kubernetes.validation.pods import resource_errors
 from ruleop.kubernetes.validation.policy import GROUP
 from ruleop.kubernetes.validation.validators import (
     ACCEPTING,
@@ -52,6 +52,7 @@ __all__ = [
     "WITH_NODE_PORTS",
     "FieldError",
     "Validator",
+    "cluster_ip_errors",
     "creation_errors",
     "find_validator",
     "forbidden_value",
@@ -64,15 +65,14 @@ __all__ = [
     "numbered",
     "path_segment_problems",
     "required",
+    "resource_errors",
     "service_class",
     "subdomain_problems",
     "template_number",
     "too_long",
     "unsupported",
     "validate_annotations",
-    "validate_cluster_ips",
     "validate_labels",
-    "validate_resources",
     "validate_rules",
     "with_selector",
     "with_sources",

@@ -4,6 +4,7 @@ addresses."""
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -14,7 +15,7 @@ from ruleop.kubernetes.labels import NOT_SUBDOMAIN, key_problems, label_value_pr
 from ruleop.kubernetes.names import LABEL, SUBDOMAIN
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
 
 class FieldError(NamedTuple):
@@ -28,9 +29,43 @@ class FieldError(NamedTuple):
         found = {"reason": self.reason, "message": self.message}
         return {**found, "field": self.field} if self.field else found
 
+    def below(self, step: str) -> FieldError:
+        """The error of a part of a value as one of the whole: `step` is the name of a field, or an index."""
+        field = self.field
+        dot = "." if field and step and not field.startswith("[") else ""
+        return FieldError(self.reason, self.message, f"{step}{dot}{field}")
+
+
+_REASONS: Final = {
+    "Invalid value": "FieldValueInvalid",
+    "Required value": "FieldValueRequired",
+    "Forbidden": "FieldValueForbidden",
+    "Duplicate value": "FieldValueDuplicate",
+    "Not found": "FieldValueNotFound",
+}
+
 
 def _shown(value: object) -> str:
     return orjson.dumps(value).decode()
+
+
+def is_message(text: str) -> bool:
+    """Whether a text is a whole message, such as `Forbidden: may not be set`."""
+    return text.partition(": ")[0] in _REASONS
+
+
+def refusal(message: str, value: Any, field: str = "") -> FieldError:
+    """The error with a message, in which `{}` is the value, and `{name}` one of its fields."""
+
+    def shown(slot: re.Match[str]) -> str:
+        if not slot[1]:
+            return _shown(value)
+        return _shown(value.get(slot[1], "")) if isinstance(value, Mapping) else slot[0]
+
+    return FieldError(_REASONS[message.partition(": ")[0]], _SLOT.sub(shown, message), field)
+
+
+_SLOT: Final = re.compile(r"\{(\w*)\}")
 
 
 def unsupported(field: str, value: object, supported: Iterable[str]) -> FieldError:
@@ -39,14 +74,6 @@ def unsupported(field: str, value: object, supported: Iterable[str]) -> FieldErr
     return FieldError(
         "FieldValueNotSupported", f"Unsupported value: {_shown(value)}: supported values: {listed}", field
     )
-
-
-def validate_one_of(
-    field: str, value: object, supported: Collection[str], *, optional: bool = False
-) -> Iterator[FieldError]:
-    """Validates a value of an enumeration. `optional`: it may be missing."""
-    if value not in supported and not (optional and value is None):
-        yield unsupported(field, value, supported)
 
 
 def invalid_value(field: str, value: object, problem: str = "") -> FieldError:
@@ -150,12 +177,7 @@ def _problems(name: str, pattern: re.Pattern[str], limit: int, problem: str) -> 
         yield problem
 
 
-@lru_cache(maxsize=1024)
-def port_name_problems(name: str) -> tuple[str, ...]:
-    return tuple(_port_name_problems(name))
-
-
-def _port_name_problems(name: str) -> Iterator[str]:
+def port_name_problems(name: str) -> Iterator[str]:
     if len(name) > LONGEST_PORT_NAME:
         yield f"must be no more than {LONGEST_PORT_NAME} characters"
     if not _PORT_NAME.fullmatch(name):
@@ -205,9 +227,6 @@ def config_key_problems(key: str) -> Iterator[str]:
 # -- IP addresses and CIDR values ------------------------------------------------------------------------------------
 
 
-_NOT_ADDRESS: Final = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
-_NOT_CIDR: Final = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
-_NOT_EXTERNAL: Final = "may not be unspecified, or in a loopback or link-local range"
 _LENGTH: Final = re.compile(r"0|[1-9][0-9]*", re.ASCII)
 _OWN_NETWORKS: Final = tuple(
     ip_network(each)
@@ -238,20 +257,20 @@ def parse_network(text: str) -> IPv4Network | IPv6Network | None:
         return None
 
 
-def validate_address(field: str, text: str) -> Iterator[FieldError]:
+def address_problems(text: str) -> Iterator[str]:
     if parse_address(text) is None:
-        yield invalid_value(field, text, _NOT_ADDRESS)
+        yield "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 
 
-def validate_external_address(field: str, text: str) -> Iterator[FieldError]:
-    """An address of other machines is not one of the machine itself or of its link."""
-    yield from validate_address(field, text)
+def external_address_problems(text: str) -> Iterator[str]:
+    """The address of another machine is not one of the machine itself or of its link."""
+    yield from address_problems(text)
     if (parsed := parse_address(text)) is not None and any(parsed in each for each in _OWN_NETWORKS):
-        yield invalid_value(field, text, _NOT_EXTERNAL)
+        yield "may not be unspecified, or in a loopback or link-local range"
 
 
-def validate_cidr(field: str, text: str) -> Iterator[FieldError]:
+def network_problems(text: str) -> Iterator[str]:
     if (parsed := parse_network(text)) is None:
-        yield invalid_value(field, text, _NOT_CIDR)
+        yield "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
     elif parse_address(text.partition("/")[0]) != parsed.network_address:
-        yield invalid_value(field, text, "must not have bits set beyond the prefix length")
+        yield "must not have bits set beyond the prefix length"

@@ -18,7 +18,7 @@ from ruleop.kubernetes.validation.custom_resource_definitions import (
     defaulted,
     rule_warnings,
 )
-from ruleop.kubernetes.validation.rules import At, RuleTable
+from ruleop.kubernetes.validation.rules import table
 from ruleop.values import dataclass
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ruleop.kubernetes.kinds import Object
     from ruleop.kubernetes.validation.field_errors import FieldError
-    from ruleop.kubernetes.validation.rules import Rows
+    from ruleop.kubernetes.validation.rules import Check, Rows
 
 
 # -- pods ------------------------------------------------------------------------------------------------------------
@@ -235,12 +235,12 @@ class Validator:
 
     def validate(self, new: Object, old: Object | None) -> list[FieldError]:
         """The reasons why a new version of an object is not accepted."""
-        return _table(self).errors(new, At("", old, new, old))
+        return list(_check(self)(new, old))
 
 
 @functools.cache
-def _table(validator: Validator) -> RuleTable:
-    return RuleTable(validator.rows)
+def _check(validator: Validator) -> Check:
+    return table(validator.rows)
 
 
 ACCEPTING: Final = Validator()
