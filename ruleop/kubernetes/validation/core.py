@@ -275,7 +275,7 @@ CLAIM: Final[Rows] = (
 def _capacity(capacity: Any, _: Any) -> Errors:
     if (capacity or {}).keys() == {"storage"}:
         return [each.below("[storage]") for each in _SIZE(capacity["storage"], None)]
-    wrong = unsupported("", capacity, ("storage",))
+    wrong = refusal('Unsupported value: {}: supported values: "storage"', capacity)
     return (wrong,) if capacity else (refusal("Required value", capacity), wrong)
 
 

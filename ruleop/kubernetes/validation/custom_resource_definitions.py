@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import orjson
+
 from ruleop.kubernetes.cel import RuleVerdict, cel_rules
 from ruleop.kubernetes.crd import SchemaForm, parse_crd
 from ruleop.kubernetes.crd_checks import COLUMN_TYPES, SCHEMA_TYPES, check_crd
@@ -12,7 +14,6 @@ from ruleop.kubernetes.schema import SchemaError, subschemas
 from ruleop.kubernetes.validation import rules as r
 from ruleop.kubernetes.validation.field_errors import (
     FieldError,
-    duplicate,
     invalid_value,
     invalid_values,
     letter_label_problems,
@@ -195,9 +196,6 @@ _PARTS: Final[dict[str, Check]] = {
 """The parts of a version that have a validation of their own."""
 
 
-_NO_DOT: Final = "should be a domain with at least one dot"
-
-
 def _has_no_dot(group: str) -> bool:
     return bool(group) and "." not in group and not subdomain_problems(group)
 
@@ -256,8 +254,13 @@ _BLOCKED: Final = (
     "some validation rules were not checked because the object was invalid; correct the existing errors to complete "
     "validation"
 )
-_RULE_REASONS: Final = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
-_REASONS: Final = {"FieldValueForbidden": "Forbidden", "FieldValueRequired": "Required value"}
+_VALUELESS: Final = ("FieldValueForbidden", "FieldValueRequired")
+_RULE_REASONS: Final = {
+    "FieldValueDuplicate": "Duplicate value",
+    "FieldValueForbidden": "Forbidden",
+    "FieldValueInvalid": "Invalid value",
+    "FieldValueRequired": "Required value",
+}
 _OVERLOAD: Final = "call arguments did not match a supported operator, function or macro signature for rule"
 
 
@@ -274,18 +277,11 @@ def validate_rules(obj: Object, schema: Schema, old: Object | None, errors: Sequ
 def _cause(broken: BrokenRule) -> FieldError:
     field, rule, detail = broken.field or _ROOT, broken.rule, broken.detail
     if broken.verdict is RuleVerdict.FAILED:
-        named = rule.message or rule.rule
-        if detail.startswith("no such overload"):
-            return invalid_value(field, rule.schema_type, f"'{detail}': {_OVERLOAD}: {named}")
-        return invalid_value(field, rule.schema_type, f"{detail} evaluating rule: {named}")
-    if rule.reason in _REASONS:
-        return FieldError(rule.reason, f"{_REASONS[rule.reason]}: {detail}", field)
-    is_scalar = broken.value is not None
-    if rule.reason == "FieldValueDuplicate":
-        return duplicate(field, broken.value) if is_scalar else FieldError(rule.reason, "Duplicate value", field)
-    if is_scalar:
-        return invalid_value(field, broken.value, detail)
-    return FieldError(_INVALID, f"Invalid value: {detail}", field)
+        problem = f"'{detail}': {_OVERLOAD}" if detail.startswith("no such overload") else f"{detail} evaluating rule"
+        return invalid_value(field, rule.schema_type, f"{problem}: {rule.message or rule.rule}")
+    shown = [] if broken.value is None or rule.reason in _VALUELESS else [orjson.dumps(broken.value).decode()]
+    told = [] if rule.reason == "FieldValueDuplicate" else [detail]
+    return FieldError(rule.reason, ": ".join((_RULE_REASONS[rule.reason], *shown, *told)), field)
 
 
 _UNNAMED: Final = ("items", "additionalProperties")  # keywords with one schema

@@ -10,6 +10,7 @@ from ruleop.kubernetes.quantity import parse_quantity
 from ruleop.kubernetes.validation import rules as r
 from ruleop.kubernetes.validation.field_errors import (
     FieldError,
+    form,
     invalid_values,
     refusal,
     unsupported,
@@ -26,32 +27,18 @@ if TYPE_CHECKING:
 # -- volumes ---------------------------------------------------------------------------------------------------------
 
 
-def _path_problems(path: str) -> Iterator[str]:
-    """Of a path on a host."""
-    if ".." in path.split("/"):
-        yield "must not contain '..'"
-
-
-def _inner_path_problems(path: str) -> Iterator[str]:
-    """Of a path below a volume."""
-    if path.startswith("/"):
-        yield "must be a relative path"
-    yield from _path_problems(path)
-
-
-def _file_problems(path: str) -> Iterator[str]:
-    yield from _inner_path_problems(path)
-    if path.startswith("..") and not path.startswith("../"):
-        yield "must not start with '..'"
-
-
+_NO_PARENT: Final = (r"(?!(.*/)?\.\.(/|\Z)).*", "must not contain '..'")
+_RELATIVE: Final = ("(?!/).*", "must be a relative path")
+_HOST_PATH: Final = r.named(form(_NO_PARENT))
+_INNER_PATH: Final = r.named(form(_RELATIVE, _NO_PARENT))
+_FILE: Final = r.named(form(_RELATIVE, _NO_PARENT, (r"(?!\.\.(?!/)).*", "must not start with '..'")))
 SOURCES: Final[Rows] = {
-    "hostPath.path local.path": ("needed", r.named(_path_problems)),
+    "hostPath.path local.path": ("needed", _HOST_PATH),
     "hostPath.type": r.one_of(
         *("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket")
     ),
     "secret.secretName configMap.name persistentVolumeClaim.claimName nfs.server csi.driver": "needed",
-    "secret configMap": {"items[]": {"key": "needed", "path": ("needed", r.named(_file_problems)), "mode": "mode"}},
+    "secret configMap": {"items[]": {"key": "needed", "path": ("needed", _FILE), "mode": "mode"}},
     "secret.defaultMode configMap.defaultMode downwardAPI.defaultMode projected.defaultMode": "mode",
 }
 _KINDS: Final = ("emptyDir", "hostPath", "gitRepo", "secret", "nfs", "persistentVolumeClaim", "configMap")
@@ -122,9 +109,6 @@ _ENV: Final[Rows] = {
 }
 
 
-_INNER_PATH: Final = r.table(r.named(_inner_path_problems))
-
-
 def _mounts(mounts: Any, _: Any) -> Iterator[FieldError]:
     paths = set[str]()
     for index, mount in enumerate(mounts):
@@ -133,7 +117,7 @@ def _mounts(mounts: Any, _: Any) -> Iterator[FieldError]:
             yield refusal("Invalid value: {}: must be unique", path, f"[{index}].mountPath")
         paths.add(path)
         for part in ("subPath", "subPathExpr"):  # the server leaves out the index
-            yield from (each.below(part) for each in _INNER_PATH(mount.get(part, ""), None))
+            yield from (each.below(part) for each in _INNER_PATH.check(mount.get(part, ""), None))
 
 
 def resource_name_problems(name: str) -> tuple[str, ...]:

@@ -14,7 +14,6 @@ is compiled when it is first applied.
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, Union
@@ -25,7 +24,7 @@ from ruleop.kubernetes.builtin.immutable_fields import immutable_changes, value_
 from ruleop.kubernetes.labels import key_problems, label_value_problems
 from ruleop.kubernetes.quantity import parse_quantity
 from ruleop.kubernetes.validation import field_errors as forms
-from ruleop.kubernetes.validation.field_errors import FieldError, duplicate, invalid_value, invalid_values, refusal
+from ruleop.kubernetes.validation.field_errors import FieldError, invalid_value, invalid_values, refusal
 from ruleop.values import dataclass
 
 if TYPE_CHECKING:
@@ -133,7 +132,7 @@ def unique(key: str, *, by: Callable[[Any], Any] | None = None, empty: bool = Fa
             value = item.get(key, "")
             identity = value if by is None else by(item)
             if identity in seen and (identity or empty):
-                yield duplicate(f"[{index}].{key}", value)
+                yield refusal("Duplicate value: {}", value, f"[{index}].{key}")
             seen.add(identity)
 
     return check
@@ -171,19 +170,18 @@ def frozen(
     return check
 
 
-_PERCENT: Final = re.compile(r"[0-9]+%")
 _NOT_PERCENT: Final = (
     "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for "
     "validation is '[0-9]+%')"
 )
+_percent_problems: Final = forms.form(("[0-9]+%", _NOT_PERCENT))
 
 
-def _amount(value: Any, _: Any) -> Iterator[FieldError]:
+def _amount(value: Any, _: Any) -> Errors:
     """A number or a percentage, such as `maxSurge`."""
-    if isinstance(value, str) and not _PERCENT.fullmatch(value):
-        yield invalid_value("", value, _NOT_PERCENT)
-    elif not isinstance(value, str) and value < 0:
-        yield invalid_value("", value, _LEAST[0])
+    if isinstance(value, str):
+        return invalid_values("", value, _percent_problems(value))
+    return between(0, None).check(value, None)
 
 
 def number_of(value: str | int | None) -> int:

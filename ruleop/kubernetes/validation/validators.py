@@ -38,10 +38,8 @@ def with_pod_defaults(pod: dict[str, Any]) -> dict[str, Any]:
     for name in ("containers", "initContainers"):
         if name in spec:
             spec[name] = [_container(each, host=bool(spec.get("hostNetwork"))) for each in spec[name]]
-    found = {**pod, "spec": spec}
-    if "status" in pod and "qosClass" not in pod["status"]:
-        found["status"] = {"qosClass": service_class(spec), **pod["status"]}
-    return found
+    status = {"status": {"qosClass": service_class(spec), **pod["status"]}} if "status" in pod else {}
+    return {**pod, "spec": spec, **status}
 
 
 def _container(container: Object, *, host: bool) -> dict[str, Any]:
@@ -106,24 +104,18 @@ def numbered(daemon_set: dict[str, Any], number: int) -> dict[str, Any]:
 
 def with_job_defaults(job: dict[str, Any]) -> dict[str, Any]:
     """A Job has defaults that the template in a CronJob does not have. Without labels it gets those of its pods."""
-    spec, metadata = dict(job.get("spec") or {}), job["metadata"]
-    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
-    if labels and not metadata.get("labels"):
-        job = {**job, "metadata": {**metadata, "labels": labels}}
-    if "completions" not in spec and "parallelism" not in spec:
-        spec["completions"] = 1
-    policy = "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed"
-    limit = 2**31 - 1 if "backoffLimitPerIndex" in spec else 6
     spec = {
         "parallelism": 1,
-        "backoffLimit": limit,
+        "backoffLimit": 2**31 - 1 if "backoffLimitPerIndex" in job["spec"] else 6,
         "completionMode": "NonIndexed",
         "suspend": False,
-        "podReplacementPolicy": policy,
+        "podReplacementPolicy": "Failed" if "podFailurePolicy" in job["spec"] else "TerminatingOrFailed",
         "manualSelector": False,
-        **spec,
+        **job["spec"],
     }
-    return {**job, "spec": spec}
+    if job["spec"].keys().isdisjoint(("completions", "parallelism")):
+        spec["completions"] = 1
+    return {**with_labels_of_template(job), "spec": spec}
 
 
 def with_selector(job: dict[str, Any]) -> dict[str, Any]:
@@ -151,27 +143,22 @@ def with_selector(job: dict[str, Any]) -> dict[str, Any]:
 
 def with_encoded_data(secret: dict[str, Any]) -> dict[str, Any]:
     """`stringData` becomes `data`."""
-    if not secret.get("type"):
-        secret = {**secret, "type": "Opaque"}
-    if "stringData" not in secret:
-        return secret
-    found = {name: value for name, value in secret.items() if name != "stringData"}
-    texts = {
-        name: base64.b64encode(str(value).encode()).decode() for name, value in (secret["stringData"] or {}).items()
-    }
-    data = {**(secret.get("data") or {}), **texts}
-    return {**found, "data": data} if data else found
+    found = {**secret, "type": secret.get("type") or "Opaque"}
+    if texts := found.pop("stringData", None):
+        encoded = {name: base64.b64encode(str(value).encode()).decode() for name, value in texts.items()}
+        found["data"] = {**(found.get("data") or {}), **encoded}
+    return found
 
 
 def with_service_defaults(service: dict[str, Any]) -> dict[str, Any]:
-    spec = dict(service.get("spec") or {})
+    spec, found = service.get("spec") or {}, dict[str, Any]()
     if is_exposed(spec):
-        spec.setdefault("externalTrafficPolicy", "Cluster")
+        found["externalTrafficPolicy"] = "Cluster"
     if spec.get("type") in ("ClusterIP", *WITH_NODE_PORTS):
-        spec.setdefault("internalTrafficPolicy", "Cluster")
+        found["internalTrafficPolicy"] = "Cluster"
     if spec.get("type") == "LoadBalancer":
-        spec.setdefault("allocateLoadBalancerNodePorts", True)
-    return {**service, "spec": spec}
+        found["allocateLoadBalancerNodePorts"] = True
+    return {**service, "spec": {**found, **spec}}
 
 
 def as_allocated(service: dict[str, Any]) -> dict[str, Any]:

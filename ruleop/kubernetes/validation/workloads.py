@@ -16,7 +16,7 @@ from ruleop.kubernetes.validation.pods import TEMPLATE, resource_name_problems, 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.kubernetes.validation.rules import Check, Errors, Rows
+    from ruleop.kubernetes.validation.rules import Errors, Rows
 
 
 def _is_empty(selector: Any) -> bool:
@@ -42,51 +42,43 @@ def _workload(name: str, kind: str, numbers: str, template: Rows = TEMPLATE) -> 
     )
 
 
-def _strategy(*types: str) -> Check:
-    """The type of a strategy: the server names the strategy itself."""
-    is_known = r.equals("type", None, *types)
-    return lambda strategy, _: () if is_known(strategy) else (unsupported("", strategy["type"], types),)
-
-
 def _is_stuck(rolling: Any) -> bool:
     return not any(r.number_of(rolling.get(name)) for name in ("maxUnavailable", "maxSurge"))
 
 
-_DEPLOYMENT_STRATEGY: Final[Rows] = (
-    _strategy("Recreate", "RollingUpdate"),
-    {
-        "rollingUpdate": {"maxUnavailable": "part", "maxSurge": "amount"},
-        r.equals("type", "Recreate"): {
-            "rollingUpdate": "Forbidden: may not be specified when strategy `type` is 'Recreate'"
-        },
-        r.differs("type", "Recreate"): {
-            "rollingUpdate": {_is_stuck: {"maxUnavailable": "Invalid value: {}: may not be 0 when `maxSurge` is 0"}}
-        },
+def _strategy(*types: str) -> dict[Any, Any]:
+    """The type of a strategy: the server names the strategy itself."""
+    supported = ", ".join(f'"{each}"' for each in types)
+    return {r.differs("type", None, *types): f"Unsupported value: {{type}}: supported values: {supported}"}
+
+
+_DEPLOYMENT_STRATEGY: Final[Rows] = {
+    **_strategy("Recreate", "RollingUpdate"),
+    "rollingUpdate": {"maxUnavailable": "part", "maxSurge": "amount"},
+    r.equals("type", "Recreate"): {
+        "rollingUpdate": "Forbidden: may not be specified when strategy `type` is 'Recreate'"
     },
-)
+    r.differs("type", "Recreate"): {
+        "rollingUpdate": {_is_stuck: {"maxUnavailable": "Invalid value: {}: may not be 0 when `maxSurge` is 0"}}
+    },
+}
 _NO_SURGE: Final[Rows] = {r.number_of: "Invalid value: {}: may not be set when maxUnavailable is non-zero"}
-_DAEMON_SET_STRATEGY: Final[Rows] = (
-    _strategy("RollingUpdate", "OnDelete"),
-    {
-        "rollingUpdate": {"maxUnavailable maxSurge": "part"},
-        r.equals("type", None, "RollingUpdate"): {
-            "rollingUpdate": (
-                "given",
-                {_is_stuck: {"maxUnavailable": r.always("Required value: cannot be 0 when maxSurge is 0")}},
-                {lambda rolling: r.number_of(rolling.get("maxUnavailable")): {"maxSurge": _NO_SURGE}},
-            )
-        },
+_ROLLING: Final[Rows] = {
+    _is_stuck: {"maxUnavailable": r.always("Required value: cannot be 0 when maxSurge is 0")},
+    lambda rolling: r.number_of(rolling.get("maxUnavailable")): {"maxSurge": _NO_SURGE},
+}
+_DAEMON_SET_STRATEGY: Final[Rows] = {
+    **_strategy("RollingUpdate", "OnDelete"),
+    "rollingUpdate": {"maxUnavailable maxSurge": "part"},
+    r.equals("type", None, "RollingUpdate"): {"rollingUpdate": ("given", _ROLLING)},
+}
+_STATEFUL_SET_STRATEGY: Final[Rows] = {
+    **_strategy("RollingUpdate", "OnDelete"),
+    "rollingUpdate.partition": "0..",
+    r.equals("type", "OnDelete"): {
+        "rollingUpdate": "Invalid value: {}: only allowed for updateStrategy 'RollingUpdate'"
     },
-)
-_STATEFUL_SET_STRATEGY: Final[Rows] = (
-    _strategy("RollingUpdate", "OnDelete"),
-    {
-        "rollingUpdate.partition": "0..",
-        r.equals("type", "OnDelete"): {
-            "rollingUpdate": "Invalid value: {}: only allowed for updateStrategy 'RollingUpdate'"
-        },
-    },
-)
+}
 
 
 def _with_claims(spec: Any, old: Any) -> Errors:
@@ -142,22 +134,19 @@ STATEFUL_SET: Final[Rows] = (
 # -- Jobs and CronJobs -----------------------------------------------------------------------------------------------
 
 
-def _ending(policy: Any, _: Any) -> Errors:
-    """Pods of a Job end."""
-    if policy in ("OnFailure", "Never"):
-        return ()
-    if policy in (None, "", "Always"):
-        return (refusal('Required value: valid values: "OnFailure", "Never"', policy),)
-    return (unsupported("", policy, ("OnFailure", "Never")),)
-
-
+_ENDING: Final[Rows] = {
+    r.equals("restartPolicy", None, "", "Always"): r.always(
+        'Required value: valid values: "OnFailure", "Never"', "restartPolicy"
+    ),
+    r.differs("restartPolicy", None, "", "Always"): {"restartPolicy": "OnFailure|Never"},
+}
 _JOB_SPEC: Final[Rows] = {
     "parallelism completions activeDeadlineSeconds backoffLimit ttlSecondsAfterFinished": "0..",
     "backoffLimitPerIndex maxFailedIndexes": "0..",
     "completionMode": "NonIndexed|Indexed",
     "podReplacementPolicy": "Failed|TerminatingOrFailed",
     "template!": r.changed(TEMPLATE),
-    "template!.spec!.restartPolicy": r.missing(_ending),
+    "template!.spec!": _ENDING,
     r.equals("completionMode", "Indexed"): {"completions": "Required value: when completion mode is Indexed"},
     r.equals("completionMode", None, "NonIndexed"): {
         "backoffLimitPerIndex maxFailedIndexes": "Invalid value: {}: requires indexed completion mode"
@@ -187,9 +176,7 @@ CRON_JOB: Final[Rows] = (
             "concurrencyPolicy": "Allow|Forbid|Replace",
             "jobTemplate!.spec!": _JOB_SPEC,
             "jobTemplate!.spec!.selector": "Invalid value: {}: `selector` will be auto-generated",
-            "jobTemplate!.spec!.manualSelector": {
-                bool: lambda value, _: (unsupported("", value, ("nil", "false")),),
-            },
+            "jobTemplate!.spec!.manualSelector": {bool: 'Unsupported value: {}: supported values: "nil", "false"'},
         },
     },
 )
@@ -250,12 +237,15 @@ def _source(metric: Any, _: Any) -> Iterator[FieldError]:
             yield refusal("Forbidden: must populate the given metric source only", metric, name)
 
 
-def _target_type(value: Any, _: Any) -> Errors:
-    message = "Invalid value: {}: must be either Utilization, Value, or AverageValue"
-    return () if value in ("Utilization", "Value", "AverageValue") else (refusal(message, value or ""),)
-
-
 _REFERRED: Final[Rows] = {"kind name": "needed segment"}
+_TARGET: Final[Rows] = {
+    "type": "Required value: must specify a metric target type",
+    r.differs("type", "Utilization", "Value", "AverageValue"): r.always(
+        "Invalid value: {type}: must be either Utilization, Value, or AverageValue", "type"
+    ),
+    "value averageValue": r.quantity("must be positive"),
+    "averageUtilization": "1..",
+}
 _SHARE: Final[Rows] = {
     r.lacks("averageValue"): {
         "averageUtilization": "Required value: must set either a target raw value or a target utilization"
@@ -267,11 +257,7 @@ _SHARE: Final[Rows] = {
 _METRIC: Final[Rows] = (
     _source,
     {
-        "object.target! external.target! pods.target! resource.target! containerResource.target!": {
-            "type": ("Required value: must specify a metric target type", r.missing(_target_type)),
-            "value averageValue": r.quantity("must be positive"),
-            "averageUtilization": "1..",
-        },
+        "object.target! external.target! pods.target! resource.target! containerResource.target!": _TARGET,
         "object external pods": {"metric!.name": ("Required value: must specify a metric name", "segment")},
         "object.describedObject!": (_REFERRED, _version),
         "object.target!": {
