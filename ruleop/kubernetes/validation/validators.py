@@ -53,7 +53,8 @@ def _container(container: Object, *, host: bool) -> dict[str, Any]:
         found["imagePullPolicy"] = "Always" if tag == "latest" or not (tag or digest) else "IfNotPresent"
     if host and "ports" in found:
         found["ports"] = [
-            {**each, "hostPort": each.get("hostPort") or each["containerPort"]} for each in found["ports"]
+            {**each, "hostPort": number} if (number := each.get("hostPort") or each.get("containerPort")) else each
+            for each in found["ports"]
         ]
     return found
 
