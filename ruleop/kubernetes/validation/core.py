@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.builtin.immutable_fields import immutable_changes, needs_health_check, value_at
 from ruleop.kubernetes.quantity import parse_quantity
-from ruleop.kubernetes.validation import rules as r
+from ruleop.kubernetes.validation import rules
 from ruleop.kubernetes.validation.field_errors import FieldError, refusal, subdomain_problems, too_long, unsupported
 from ruleop.kubernetes.validation.pods import SOURCES
 
@@ -35,15 +35,8 @@ def _is_headless(spec: Object) -> bool:
     return spec.get("clusterIPs") == [HEADLESS]
 
 
-def _several_ports(ports: Any, _: Any) -> Iterator[FieldError]:
-    """Ports have names if there are several, and differ by protocol and number."""
-    seen = list[Any]()
-    for index, port in enumerate(ports if len(ports) > 1 else ()):
-        if not port.get("name"):
-            yield refusal("Required value", port, f"[{index}].name")
-        if (key := (port.get("protocol"), port.get("port"))) in seen:
-            yield refusal(_SAME_PORT, port, f"[{index}]")
-        seen.append(key)
+def _node_port(port: Any) -> Any:
+    return (port.get("protocol"), port["nodePort"]) if port.get("nodePort") else None
 
 
 _SAME_PORT: Final = (
@@ -59,9 +52,6 @@ def _addresses(spec: Any, _: Any) -> Iterator[FieldError]:
     elif addresses and address != addresses[0]:
         words = "first value must match `clusterIP`" if address else "must be empty when `clusterIP` is not specified"
         yield refusal(f"Invalid value: {{}}: {words}", addresses, "clusterIPs")
-    for index, each in enumerate(families):
-        if each in families[:index]:
-            yield refusal("Duplicate value: {}", each, f"ipFamilies[{index}]")
     actual = ["IPv6" if ":" in each else "IPv4" for each in addresses]
     if HEADLESS in addresses[:1]:
         if len(addresses) > 1:
@@ -82,9 +72,16 @@ def _addresses(spec: Any, _: Any) -> Iterator[FieldError]:
             yield refusal(message, each, f"clusterIPs[{index}]")
 
 
-_EACH_ADDRESS: Final = r.table({"[]": "full-address"})
-cluster_ip_errors: Final = r.table(
-    ({"ipFamilies[]": "IPv4|IPv6", "ipFamilyPolicy": "PreferDualStack|RequireDualStack|SingleStack"}, _addresses)
+_EACH_ADDRESS: Final = rules.table({"[]": "full-address"})
+cluster_ip_errors: Final = rules.table(
+    (
+        {
+            "ipFamilies": rules.unique(empty=True),
+            "ipFamilies[]": "IPv4|IPv6",
+            "ipFamilyPolicy": "PreferDualStack|RequireDualStack|SingleStack",
+        },
+        _addresses,
+    )
 )
 """The errors of the cluster IPs and their families in the spec of a Service."""
 
@@ -97,15 +94,15 @@ def _ranges(spec: Any, _: Any) -> Iterator[FieldError]:
     yield from (each.below(field) for each in _EACH_RANGE([each.strip() for each in ranges], None))
 
 
-_EACH_RANGE: Final = r.table({"[]": "full-network"})
-
-
-def _node_port(port: Any) -> Any:
-    return (port.get("protocol"), port["nodePort"]) if port.get("nodePort") else None
-
-
+_EACH_RANGE: Final = rules.table({"[]": "full-network"})
+_PORTS: Final[Rows] = (
+    rules.unique("name"),
+    rules.unique("nodePort", by=_node_port),
+    rules.unique(by=lambda port: (port.get("protocol"), port.get("port", 0)), message=_SAME_PORT),
+    {lambda ports: len(ports) > 1: {"[].name": "needed"}},
+)
 _SERVICE: Final[Rows] = {
-    "ports": (r.unique("name"), r.unique("nodePort", by=_node_port), _several_ports),
+    "ports": _PORTS,
     "ports[]": {"name": "label", "port targetPort": "port-or-name", "protocol": "PROTOCOL"},
     "ports[].appProtocol loadBalancerClass": "full-key",
     "selector": "labels",
@@ -114,34 +111,36 @@ _SERVICE: Final[Rows] = {
     "type": "ClusterIP|ExternalName|LoadBalancer|NodePort",
     "internalTrafficPolicy": "Cluster|Local",
     "trafficDistribution": "PreferClose|PreferSameZone|PreferSameNode",
-    r.equals("sessionAffinity", "ClientIP"): {
-        "sessionAffinityConfig.clientIP.timeoutSeconds": r.between(
+    rules.equals("sessionAffinity", "ClientIP"): {
+        "sessionAffinityConfig.clientIP.timeoutSeconds": rules.between(
             1, 86400, "must be greater than 0 and less than 86400"
         )
     },
-    r.equals("type", "ClusterIP"): {"ports[].nodePort": "Forbidden: may not be used when `type` is 'ClusterIP'"},
-    r.differs("type", "LoadBalancer"): {"allocateLoadBalancerNodePorts loadBalancerClass": _NOT_BALANCER},
-    r.equals("type", "ExternalName"): {
+    rules.equals("type", "ClusterIP"): {"ports[].nodePort": "Forbidden: may not be used when `type` is 'ClusterIP'"},
+    rules.differs("type", "LoadBalancer"): {"allocateLoadBalancerNodePorts loadBalancerClass": _NOT_BALANCER},
+    rules.equals("type", "ExternalName"): {
         "clusterIPs ipFamilies ipFamilyPolicy": "Forbidden: may not be set for ExternalName services",
-        "externalName": ("needed", r.named(lambda name: subdomain_problems(name.removesuffix(".")))),
+        "externalName": ("needed", rules.named(lambda name: subdomain_problems(name.removesuffix(".")))),
     },
-    r.differs("type", "ExternalName"): (cluster_ip_errors, {r.fails(_is_headless): {"ports": "needed"}}),
+    rules.differs("type", "ExternalName"): (cluster_ip_errors, {rules.fails(_is_headless): {"ports": "needed"}}),
     _is_headless: {
-        r.equals("type", each): {"clusterIPs[]": f"Invalid value: {{}}: may not be set to 'None' for {each} services"}
+        rules.equals("type", each): {
+            "clusterIPs[]": f"Invalid value: {{}}: may not be set to 'None' for {each} services"
+        }
         for each in WITH_NODE_PORTS
     },
     is_exposed: {"externalTrafficPolicy": "Cluster|Local!"},
-    r.fails(is_exposed): {
+    rules.fails(is_exposed): {
         "externalTrafficPolicy": "Invalid value: {}: may only be set for externally-accessible services"
     },
     needs_health_check: {"healthCheckNodePort": "needed"},
-    r.fails(needs_health_check): {
+    rules.fails(needs_health_check): {
         "healthCheckNodePort": "Invalid value: {}: may only be set when `type` is 'LoadBalancer' and "
         "`externalTrafficPolicy` is 'Local'"
     },
 }
 SERVICE: Final[Rows] = (
-    r.frozen(
+    rules.frozen(
         "Invalid value: {}: may not change once set", {"spec.healthCheckNodePort": "Forbidden: field is immutable"}
     ),
     {"spec": (_SERVICE, _ranges)},
@@ -150,7 +149,7 @@ SERVICE: Final[Rows] = (
 # -- configuration and Events ----------------------------------------------------------------------------------------
 
 _MAX_DATA: Final = 1024 * 1024
-_IMMUTABLE: Final = r.frozen(
+_IMMUTABLE: Final = rules.frozen(
     "Forbidden: field is immutable when `immutable` is set", {"type": "Invalid value: {}: field is immutable"}
 )
 
@@ -190,14 +189,14 @@ SECRET: Final[Rows] = (
     _size,
     {
         "data": "config-keys",
-        r.equals("type", "kubernetes.io/basic-auth"): {
+        rules.equals("type", "kubernetes.io/basic-auth"): {
             "data!": {lambda data: not data.keys() & {*_LOGIN}: _keys(*_LOGIN)}
         },
-        r.equals("type", "kubernetes.io/dockercfg"): {"data!": _keys(".dockercfg")},
-        r.equals("type", "kubernetes.io/dockerconfigjson"): {"data!": _keys(".dockerconfigjson")},
-        r.equals("type", "kubernetes.io/ssh-auth"): {"data!": _keys("ssh-privatekey", filled=True)},
-        r.equals("type", "kubernetes.io/tls"): {"data!": _keys("tls.crt", "tls.key")},
-        r.equals("type", "kubernetes.io/service-account-token"): {
+        rules.equals("type", "kubernetes.io/dockercfg"): {"data!": _keys(".dockercfg")},
+        rules.equals("type", "kubernetes.io/dockerconfigjson"): {"data!": _keys(".dockerconfigjson")},
+        rules.equals("type", "kubernetes.io/ssh-auth"): {"data!": _keys("ssh-privatekey", filled=True)},
+        rules.equals("type", "kubernetes.io/tls"): {"data!": _keys("tls.crt", "tls.key")},
+        rules.equals("type", "kubernetes.io/service-account-token"): {
             "metadata.annotations!": _keys("kubernetes.io/service-account.name", filled=True)
         },
     },
@@ -233,11 +232,11 @@ def _requested(resources: Any, _: Any) -> Errors:
     return [each.below("[storage]") for each in _SIZE(size, None)]
 
 
-_SIZE: Final = r.table(("given", r.quantity()))
+_SIZE: Final = rules.table(("given", rules.quantity()))
 CLAIM_SPEC: Final[Rows] = {
     "accessModes": ("Required value: at least 1 access mode is required", _modes),
     "selector": "selector",
-    "resources": r.missing(_requested),
+    "resources": rules.missing(_requested),
     "storageClassName volumeAttributesClassName": "subdomain",
     "volumeMode": "Block|Filesystem",
     "dataSource dataSourceRef": {
@@ -256,7 +255,7 @@ def _of_bound(claim: Any, old: Any) -> Iterator[FieldError]:
         return
     path = "spec.resources.requests.storage"
     if "spec.volumeMode" in immutable_changes(claim, old):
-        yield refusal("Invalid value: {volumeMode}: field is immutable", claim["spec"], "volumeMode")
+        yield refusal("Invalid value: {}: field is immutable", value_at(claim, "spec.volumeMode"), "volumeMode")
     size, before, capacity = (
         parse_quantity(value_at(*each) or 0) for each in ((claim, path), (old, path), (old, "status.capacity.storage"))
     )
@@ -267,7 +266,7 @@ def _of_bound(claim: Any, old: Any) -> Iterator[FieldError]:
 _FIXED: Final = "except resources.requests and volumeAttributesClassName for bound claims"
 CLAIM: Final[Rows] = (
     {"spec!": CLAIM_SPEC},
-    r.frozen(f"Forbidden: spec is immutable after creation {_FIXED}", at="spec"),
+    rules.frozen(f"Forbidden: spec is immutable after creation {_FIXED}", at="spec"),
     _of_bound,
 )
 
@@ -285,16 +284,16 @@ _NO_SOURCES: Final = (
 )
 _VOLUME: Final[Rows] = (
     SOURCES,
-    r.union("volume", but=_NO_SOURCES),
+    rules.union("volume", but=_NO_SOURCES),
     {
         "accessModes": ("needed", _modes),
-        "capacity": r.missing(_capacity),
+        "capacity": rules.missing(_capacity),
         "persistentVolumeReclaimPolicy": "Delete|Recycle|Retain",
         "volumeMode": "Block|Filesystem",
         "storageClassName": "subdomain",
         "nfs.path csi.volumeHandle": "needed",
         "nfs.path": {lambda path: not path.startswith("/"): "Invalid value: {}: must be an absolute path"},
-        r.has("local"): {"nodeAffinity": "Required value: Local volume requires node affinity"},
+        rules.has("local"): {"nodeAffinity": "Required value: Local volume requires node affinity"},
         lambda spec: value_at(spec, "hostPath.path") == "/": {
             "persistentVolumeReclaimPolicy": {
                 lambda policy: policy == "Recycle": "Forbidden: may not be 'recycle' for a hostPath mount of '/'"
@@ -302,5 +301,5 @@ _VOLUME: Final[Rows] = (
         },
     },
 )
-VOLUME: Final[Rows] = {"spec!": r.changed(_VOLUME)}
-STORAGE_CLASS: Final = r.frozen("Forbidden: updates to {path} are forbidden.")
+VOLUME: Final[Rows] = {"spec!": rules.changed(_VOLUME)}
+STORAGE_CLASS: Final = rules.frozen("Forbidden: updates to {path} are forbidden.")

@@ -10,15 +10,15 @@ import orjson
 from ruleop.kubernetes.cel import RuleVerdict, cel_rules
 from ruleop.kubernetes.crd import SchemaForm, parse_crd
 from ruleop.kubernetes.crd_checks import COLUMN_TYPES, SCHEMA_TYPES, check_crd
+from ruleop.kubernetes.names import is_subdomain
 from ruleop.kubernetes.schema import SchemaError, subschemas
-from ruleop.kubernetes.validation import rules as r
+from ruleop.kubernetes.validation import rules
 from ruleop.kubernetes.validation.field_errors import (
     FieldError,
     invalid_value,
     invalid_values,
     letter_label_problems,
     refusal,
-    subdomain_problems,
     unsupported,
 )
 from ruleop.messages import format_path
@@ -74,7 +74,7 @@ def _stored(definition: Object) -> Iterator[FieldError]:
 
 def _renamed(rows: Rows, names: dict[str, str]) -> Check:
     """Rules whose errors name some fields as the server's internal type has them."""
-    check = r.table(rows)
+    check = rules.table(rows)
 
     def renamed(error: FieldError) -> FieldError:
         found = next((name for name in names if name in error.field), "")
@@ -83,41 +83,35 @@ def _renamed(rows: Rows, names: dict[str, str]) -> Check:
     return lambda value, old: [renamed(each) for each in check(value, old)]
 
 
-def _distinct(versions: Any, _: Any) -> Iterator[FieldError]:
-    for index, each in enumerate(versions):
-        if each in versions[:index]:
-            yield invalid_value(f"[{index}]", each, "duplicate version")
-
-
 _SCHEME: Final = "Invalid value: {}: 'https' is the only allowed URL scheme; desired format: https://host[/path]"
 _CLIENT: Final[Rows] = {
     lambda client: (client.get("url") is None) == (client.get("service") is None): (
-        r.always("Required value: exactly one of url or service is required")
+        rules.always("Required value: exactly one of url or service is required")
     ),
-    r.lacks("service"): {
+    rules.lacks("service"): {
         "url": {
             lambda url: not url.startswith("https://"): lambda url, _: (refusal(_SCHEME, url.partition(":")[0]),),
         }
     },
-    r.lacks("url"): {
+    rules.lacks("url"): {
         "service.name service.namespace": "needed",
-        "service.port": r.between(1, 65535, "port is not valid: must be between 1 and 65535, inclusive"),
+        "service.port": rules.between(1, 65535, "port is not valid: must be between 1 and 65535, inclusive"),
     },
 }
 _NO_CLIENT: Final = "Required value: required when strategy is set to Webhook"
 _CONVERSION: Final[Rows] = {
     "strategy": "needed |None|Webhook",
-    r.differs("strategy", "Webhook", None): {
+    rules.differs("strategy", "Webhook", None): {
         "webhook.clientConfig webhook.conversionReviewVersions": {
             bool: "Forbidden: should not be set when strategy is not set to Webhook"
         }
     },
-    r.equals("strategy", "Webhook"): {
-        "webhook!": {r.lacks("clientConfig"): r.always(_NO_CLIENT, "clientConfig")},
+    rules.equals("strategy", "Webhook"): {
+        "webhook!": {rules.lacks("clientConfig"): rules.always(_NO_CLIENT, "clientConfig")},
         "webhook!.clientConfig": _CLIENT,
         "webhook!.conversionReviewVersions": (
             "needed",
-            _distinct,
+            rules.unique(empty=True, message="Invalid value: {}: duplicate version"),
             {
                 lambda versions: versions and {"v1", "v1beta1"}.isdisjoint(versions): (
                     "Invalid value: {}: must include at least one of v1, v1beta1"
@@ -170,34 +164,22 @@ def _type_errors(schema: Schema) -> Iterator[FieldError]:
         yield from (error.below(step) for error in _type_errors(each))
 
 
-def _json_path(*prefixes: str) -> Rows:
-    where = " or ".join(each[:-1] for each in prefixes)
-    message = f"Invalid value: {{}}: should be a json path under {'either ' if len(prefixes) > 1 else ''}{where}"
-    return {lambda path: path and not path.startswith(prefixes): message}
-
-
 _SCALE: Final[Rows] = {
-    "specReplicasPath": ("needed", _json_path(".spec.")),
-    "statusReplicasPath": ("needed", _json_path(".status.")),
-    "labelSelectorPath": _json_path(".spec.", ".status."),
+    "specReplicasPath": ("needed", rules.text((r"\.spec\..*", "should be a json path under .spec"))),
+    "statusReplicasPath": ("needed", rules.text((r"\.status\..*", "should be a json path under .status"))),
+    "labelSelectorPath": rules.text((r"\.(spec|status)\..*", "should be a json path under either .spec or .status")),
 }
 _COLUMN: Final[Rows] = {
     "name type jsonPath": "needed",
-    "type": {
-        lambda type_: type_ not in ("", *COLUMN_TYPES): f"Invalid value: {{}}: must be one of {','.join(COLUMN_TYPES)}"
-    },
-    "jsonPath": {lambda path: path and path[0] != ".": "Invalid value: {}: must be a simple json path starting with ."},
+    "type": rules.text(("|".join(COLUMN_TYPES), f"must be one of {','.join(COLUMN_TYPES)}")),
+    "jsonPath": rules.text((r"\..*", "must be a simple json path starting with .")),
 }
 _PARTS: Final[dict[str, Check]] = {
     "schema": _schema,
-    "subresources": r.table({"scale": _SCALE}),
+    "subresources": rules.table({"scale": _SCALE}),
     "additionalPrinterColumns": _renamed({"[]": _COLUMN}, {"jsonPath": "JSONPath"}),
 }
 """The parts of a version that have a validation of their own."""
-
-
-def _has_no_dot(group: str) -> bool:
-    return bool(group) and "." not in group and not subdomain_problems(group)
 
 
 _NAMES: Final[Rows] = {
@@ -208,15 +190,13 @@ _NAMES: Final[Rows] = {
         "listKind": "Invalid value: {}: kind and listKind may not be the same"
     },
 }
-_FORM: Final = r.table(
+_NO_DOT: Final = "should be a domain with at least one dot"
+_FORM: Final = rules.table(
     (
-        r.frozen(),
-        r.new(_name),
+        rules.frozen(),
+        rules.new(_name),
         {
-            "spec.group": (
-                "needed subdomain",
-                {_has_no_dot: "Invalid value: {}: should be a domain with at least one dot"},
-            ),
+            "spec.group": ("needed subdomain", {is_subdomain: rules.text((r".*\..*", _NO_DOT))}),
             "spec.scope": "needed |Cluster|Namespaced",
             "spec.names!": _NAMES,
             "spec.conversion!": _renamed(_CONVERSION, _INTERNAL_NAMES),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.builtin.immutable_fields import value_at
-from ruleop.kubernetes.validation import rules as r
+from ruleop.kubernetes.validation import rules
 from ruleop.kubernetes.validation.field_errors import (
     FieldError,
     invalid_values,
@@ -54,15 +54,15 @@ _BACKEND: Final[Rows] = {
     lambda backend: (backend.get("resource"), backend.get("service")) == (None, None): (
         'Invalid value: "": resource or service backend is required'
     ),
-    r.lacks("service"): {"resource": {"apiGroup": "subdomain", "kind name": "needed segment"}},
-    r.lacks("resource"): {
+    rules.lacks("service"): {"resource": {"apiGroup": "subdomain", "kind name": "needed segment"}},
+    rules.lacks("resource"): {
         "service.name": "needed label",
         lambda backend: _port(backend).get("name") and _port(backend).get("number"): (
             'Invalid value: "": cannot set both port name & port number'
         ),
         lambda backend: not _port(backend).get("name") or not _port(backend).get("number"): {
             "service.port": {"name": "port-name", "number": "port"},
-            r.has("service"): {r.fails(_port): r.always("Required value: port name or number is required")},
+            rules.has("service"): {rules.fails(_port): rules.always("Required value: port name or number is required")},
         },
     },
 }
@@ -75,11 +75,11 @@ def _is_relative(item: Any) -> bool:
 
 _PATH_TYPES: Final = ("Exact", "ImplementationSpecific", "Prefix")
 _PATHS: Final[Rows] = {
-    "pathType": r.one_of(*_PATH_TYPES),
-    r.lacks("pathType"): r.always("Required value: pathType must be specified", "pathType"),
-    r.equals("pathType", "Exact", "Prefix"): {"path": r.named(_path_problems)},
-    _is_relative: r.always("Invalid value: {path}: must be an absolute path", "path"),
-    r.has("pathType"): {"backend!": _BACKEND},
+    "pathType": rules.one_of(*_PATH_TYPES),
+    rules.lacks("pathType"): rules.always("Required value: pathType must be specified", "pathType"),
+    rules.equals("pathType", "Exact", "Prefix"): {"path": rules.named(_path_problems)},
+    _is_relative: rules.always("Invalid value: {path}: must be an absolute path", "path"),
+    rules.has("pathType"): {"backend!": _BACKEND},
 }
 _INGRESS: Final[Rows] = {
     "defaultBackend": _BACKEND,
@@ -94,7 +94,7 @@ _INGRESS: Final[Rows] = {
     ),
 }
 _NO_RULES: Final = "Invalid value: {}: either `defaultBackend` or `rules` must be specified"
-INGRESS: Final[Rows] = (r.new(_class), {"spec!": _INGRESS})
+INGRESS: Final[Rows] = (rules.new(_class), {"spec!": _INGRESS})
 
 
 def _controller(controller: Any, _: Any) -> Iterator[FieldError]:
@@ -107,7 +107,7 @@ def _controller(controller: Any, _: Any) -> Iterator[FieldError]:
         yield refusal('Invalid value: {}: must be a domain-prefixed path (such as "acme.io/foo")', controller)
 
 
-INGRESS_CLASS: Final[Rows] = (r.frozen(), r.new({"spec!.controller": ("needed", _controller)}))
+INGRESS_CLASS: Final[Rows] = (rules.frozen(), rules.new({"spec!.controller": ("needed", _controller)}))
 
 
 # -- NetworkPolicies and EndpointSlices ------------------------------------------------------------------------------
@@ -130,19 +130,19 @@ _BLOCK: Final[Rows] = ({"cidr": "needed network"}, _exceptions)
 _PEER: Final[Rows] = {
     "podSelector namespaceSelector": "selector",
     "ipBlock": _BLOCK,
-    _selects: {r.has("ipBlock"): "Forbidden: may not specify both ipBlock and another peer"},
-    r.fails(_selects): {r.lacks("ipBlock"): r.always("Required value: must specify a peer")},
+    _selects: {rules.has("ipBlock"): "Forbidden: may not specify both ipBlock and another peer"},
+    rules.fails(_selects): {rules.lacks("ipBlock"): rules.always("Required value: must specify a peer")},
 }
 _PORT: Final[Rows] = {
     "protocol": "TCP|UDP|SCTP",
     "port": "optional-port-or-name",
-    r.lacks("port"): {"endPort": "Invalid value: {}: may not be specified when `port` is not specified"},
+    rules.lacks("port"): {"endPort": "Invalid value: {}: may not be specified when `port` is not specified"},
     lambda port: isinstance(port.get("port"), str): {
         "endPort": "Invalid value: {}: may not be specified when `port` is non-numeric"
     },
     lambda port: isinstance(port.get("port"), int): {
         "endPort": "optional-port-or-name",
-        lambda port: port.get("endPort", 2**31) < port["port"]: r.always(_BACKWARDS, "endPort"),
+        lambda port: port.get("endPort", 2**31) < port["port"]: rules.always(_BACKWARDS, "endPort"),
     },
 }
 NETWORK_POLICY: Final[Rows] = {
@@ -166,18 +166,18 @@ def _of_family(family: str) -> Rows:
             if parse_address(each) is not None and (":" in each) != (family == "IPv6"):
                 yield refusal(f"Invalid value: {{}}: must be an {family} address", each)
 
-    return {"endpoints": r.changed({"[].addresses": check, "[].addresses[]": "full-external-address"})}
+    return {"endpoints": rules.changed({"[].addresses": check, "[].addresses[]": "full-external-address"})}
 
 
 ENDPOINT_SLICE: Final[Rows] = (
-    r.frozen(),
+    rules.frozen(),
     {
         "addressType": "needed |FQDN|IPv4|IPv6",
-        r.equals("addressType", "IPv4"): _of_family("IPv4"),
-        r.equals("addressType", "IPv6"): _of_family("IPv6"),
-        "ports": r.unique("name", empty=True),
+        rules.equals("addressType", "IPv4"): _of_family("IPv4"),
+        rules.equals("addressType", "IPv6"): _of_family("IPv6"),
+        "ports": rules.unique("name", empty=True),
         "ports[]": {"name": "label", "protocol": "PROTOCOL", "appProtocol": "full-key"},
-        "endpoints": r.changed(
+        "endpoints": rules.changed(
             {"[].addresses": "Required value: must contain at least 1 address", "[].hostname": "full-label"}
         ),
     },

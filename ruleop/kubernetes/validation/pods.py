@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.labels import label_value_problems, labels_of, meets, requirements_of
 from ruleop.kubernetes.quantity import parse_quantity
-from ruleop.kubernetes.validation import rules as r
+from ruleop.kubernetes.validation import rules
 from ruleop.kubernetes.validation.field_errors import (
     FieldError,
-    form,
-    invalid_values,
     refusal,
     unsupported,
     validate_annotations,
@@ -29,12 +27,12 @@ if TYPE_CHECKING:
 
 _NO_PARENT: Final = (r"(?!(.*/)?\.\.(/|\Z)).*", "must not contain '..'")
 _RELATIVE: Final = ("(?!/).*", "must be a relative path")
-_HOST_PATH: Final = r.named(form(_NO_PARENT))
-_INNER_PATH: Final = r.named(form(_RELATIVE, _NO_PARENT))
-_FILE: Final = r.named(form(_RELATIVE, _NO_PARENT, (r"(?!\.\.(?!/)).*", "must not start with '..'")))
+_HOST_PATH: Final = rules.text(_NO_PARENT)
+_INNER_PATH: Final = rules.text(_RELATIVE, _NO_PARENT)
+_FILE: Final = rules.text(_RELATIVE, _NO_PARENT, (r"(?!\.\.(?!/)).*", "must not start with '..'"))
 SOURCES: Final[Rows] = {
     "hostPath.path local.path": ("needed", _HOST_PATH),
-    "hostPath.type": r.one_of(
+    "hostPath.type": rules.one_of(
         *("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket")
     ),
     "secret.secretName configMap.name persistentVolumeClaim.claimName nfs.server csi.driver": "needed",
@@ -42,7 +40,7 @@ SOURCES: Final[Rows] = {
     "secret.defaultMode configMap.defaultMode downwardAPI.defaultMode projected.defaultMode": "mode",
 }
 _KINDS: Final = ("emptyDir", "hostPath", "gitRepo", "secret", "nfs", "persistentVolumeClaim", "configMap")
-_VOLUME: Final[Rows] = ({"name": "needed label"}, r.union("volume", *_KINDS, but=("name",)), SOURCES)
+_VOLUME: Final[Rows] = ({"name": "needed label"}, rules.union("volume", *_KINDS, but=("name",)), SOURCES)
 
 # -- containers ------------------------------------------------------------------------------------------------------
 
@@ -51,7 +49,7 @@ _POD_FIELD: Final = re.compile(
     r"|metadata\.(labels|annotations)\['.+'\]"
 )
 _HANDLER: Final[Rows] = (
-    r.union("handler", "exec", "httpGet", "tcpSocket", "grpc", "sleep"),
+    rules.union("handler", "exec", "httpGet", "tcpSocket", "grpc", "sleep"),
     {
         "exec.command": "needed",
         "httpGet.path": "filled",
@@ -69,7 +67,7 @@ _PROBE: Final[Rows] = (
 _LIFECYCLE: Final[Rows] = {
     "lifecycle.postStart lifecycle.preStop": _HANDLER,
     "livenessProbe startupProbe readinessProbe": _PROBE,
-    "livenessProbe.successThreshold startupProbe.successThreshold": r.between(1, 1, "must be 1"),
+    "livenessProbe.successThreshold startupProbe.successThreshold": rules.between(1, 1, "must be 1"),
     "readinessProbe.terminationGracePeriodSeconds": "Invalid value: {}: must not be set for readinessProbes",
 }
 
@@ -82,7 +80,7 @@ def _one_source(*names: str) -> Rows:
         return sum(value.get(each) is not None for each in names)
 
     return {
-        r.fails(given): f'Invalid value: "": must specify one of: {shown}',
+        rules.fails(given): f'Invalid value: "": must specify one of: {shown}',
         lambda value: given(value) > 1: 'Invalid value: "": may not have more than one field specified at a time',
     }
 
@@ -93,14 +91,11 @@ def _field_problems(path: str) -> Iterator[str]:
 
 
 _NOT_NAME: Final = "a valid environment variable name must consist only of printable ASCII characters other than '='"
-_IMPORTED: Final = r.table(_one_source("configMapRef", "secretRef"))
+_IMPORTED: Final = rules.table(_one_source("configMapRef", "secretRef"))
 _ENV: Final[Rows] = {
-    "name": (
-        "needed",
-        {lambda name: not name.isascii() or not name.isprintable() or "=" in name: f"Invalid value: {{}}: {_NOT_NAME}"},
-    ),
+    "name": ("needed", rules.text(("[ -<>-~]*", _NOT_NAME))),
     "valueFrom": _one_source("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"),
-    "valueFrom.fieldRef.fieldPath": ("needed", r.named(_field_problems)),
+    "valueFrom.fieldRef.fieldPath": ("needed", rules.named(_field_problems)),
     "valueFrom.resourceFieldRef.resource": "needed",
     "valueFrom.configMapKeyRef valueFrom.secretKeyRef": {"name": "given-subdomain", "key": "needed config-key"},
     lambda variable: variable.get("value"): {
@@ -109,21 +104,17 @@ _ENV: Final[Rows] = {
 }
 
 
-def _mounts(mounts: Any, _: Any) -> Iterator[FieldError]:
-    paths = set[str]()
-    for index, mount in enumerate(mounts):
-        path = mount.get("mountPath", "")
-        if path in paths:
-            yield refusal("Invalid value: {}: must be unique", path, f"[{index}].mountPath")
-        paths.add(path)
-        for part in ("subPath", "subPathExpr"):  # the server leaves out the index
-            yield from (each.below(part) for each in _INNER_PATH.check(mount.get(part, ""), None))
+def _inner_paths(mounts: Any, _: Any) -> Errors:
+    """The server leaves out the index."""
+    paths = [(part, each[part]) for each in mounts for part in ("subPath", "subPathExpr") if part in each]
+    return [error.below(part) for part, path in paths for error in _INNER_PATH.check(path, None)]
 
 
-def resource_name_problems(name: str) -> tuple[str, ...]:
-    if "/" in name or name in ("cpu", "memory", "ephemeral-storage") or name.startswith("hugepages-"):
-        return ()
-    return ("must be a standard resource type or fully qualified", "must be a standard resource for containers")
+_RESOURCE: Final = "[^/]*/.*|cpu|memory|ephemeral-storage|hugepages-.*"
+RESOURCE_NAME: Final = rules.text(
+    (_RESOURCE, "must be a standard resource type or fully qualified"),
+    (_RESOURCE, "must be a standard resource for containers"),
+)
 
 
 def resource_errors(resources: Any, _: Any = None) -> Iterator[FieldError]:
@@ -131,7 +122,7 @@ def resource_errors(resources: Any, _: Any = None) -> Iterator[FieldError]:
     for part in ("limits", "requests"):
         for name, value in (resources.get(part) or {}).items():
             field = f"{part}[{name}]"
-            yield from invalid_values(field, name, resource_name_problems(name))
+            yield from (each.below(field) for each in RESOURCE_NAME.check(name, None))
             amount, limit = parse_quantity(value), parse_quantity(limits.get(name)) if part == "requests" else None
             if amount is not None and amount < 0:
                 yield refusal("Invalid value: {}: must be greater than or equal to 0", value, field)
@@ -150,15 +141,15 @@ _CONTAINER: Final[Rows] = {
     "image": "needed",
     "terminationMessagePolicy": "File|FallbackToLogsOnError",
     "imagePullPolicy": "Always|IfNotPresent|Never",
-    "ports": r.unique("name"),
+    "ports": rules.unique("name"),
     "ports[]": {"name": "port-name", "containerPort": "needed port", "hostPort": "port", "protocol": "PROTOCOL"},
     "env[]": _ENV,
     # The server leaves out the index.
     "envFrom": lambda sources, _: [error for each in sources for error in _IMPORTED(each, None)],
     "envFrom[].configMapRef.name envFrom[].secretRef.name": "needed subdomain",
-    "volumeMounts": _mounts,
+    "volumeMounts": (_inner_paths, rules.unique("mountPath", empty=True, message="Invalid value: {}: must be unique")),
     "volumeMounts[].name volumeMounts[].mountPath": "needed",
-    "volumeDevices": r.unique("name"),
+    "volumeDevices": rules.unique("name"),
     "resources": resource_errors,
     "securityContext": {
         "runAsUser runAsGroup": _ID,
@@ -187,15 +178,12 @@ def _containers(spec: Any, _: Any) -> Iterator[FieldError]:
                     yield refusal("Not found: {name}", mount, f"{field}.volumeMounts[{number}].name")
             for number, port in enumerate(container.get("ports") or () if part == "containers" else ()):
                 if host := port.get("hostPort"):
-                    shown, at = (
-                        f"{port.get('protocol', 'TCP')}/{port.get('hostIP', '')}/{host}",
-                        f"{field}.ports[{number}]",
-                    )
+                    shown, place = f"{port.get('protocol', 'TCP')}/{port.get('hostIP', '')}/{host}", f"ports[{number}]"
                     if shown in taken:
-                        yield refusal("Duplicate value: {}", shown, f"{at}.hostPort")
+                        yield refusal("Duplicate value: {}", shown, f"{field}.{place}.hostPort")
                     taken.add(shown)
                     if spec.get("hostNetwork") and host != port.get("containerPort"):
-                        yield refusal(_NOT_OF_HOST, host, f"{at}.hostPort")
+                        yield refusal(_NOT_OF_HOST, host, f"{field}.{place}.hostPort")
 
 
 _NOT_OF_HOST: Final = "Invalid value: {}: must match `containerPort` when `hostNetwork` is true"
@@ -231,33 +219,33 @@ _NOT_EVICTING: Final = "Invalid value: {effect}: effect must be 'NoExecute' when
 _TOLERATION: Final[Rows] = (
     {"key": "key", "effect": "|NoSchedule|PreferNoSchedule|NoExecute"},
     _operator,
-    {_evicts_late: r.always(_NOT_EVICTING, "effect")},
+    {_evicts_late: rules.always(_NOT_EVICTING, "effect")},
 )
 POD_SPEC: Final[Rows] = (
     {
-        "volumes": r.unique("name"),
+        "volumes": rules.unique("name"),
         "volumes[]": _VOLUME,
-        "containers": ("needed", r.unique("name")),
+        "containers": ("needed", rules.unique("name")),
         "containers[]": (_CONTAINER, _LIFECYCLE, {"restartPolicy": "Always|Never|OnFailure"}),
         "initContainers[]": (
             _CONTAINER,
             {
-                r.equals("restartPolicy", "Always"): _LIFECYCLE,
-                r.differs("restartPolicy", "Always"): {
+                rules.equals("restartPolicy", "Always"): _LIFECYCLE,
+                rules.differs("restartPolicy", "Always"): {
                     "lifecycle livenessProbe readinessProbe startupProbe": _NOT_OF_INIT
                 },
             },
         ),
         "restartPolicy": "filled |Always|OnFailure|Never",
         "dnsPolicy": "filled |ClusterFirstWithHostNet|ClusterFirst|Default|None",
-        r.equals("dnsPolicy", "None"): {
+        rules.equals("dnsPolicy", "None"): {
             "dnsConfig": "Required value: must provide `dnsConfig` when `dnsPolicy` is None"
         },
         "nodeSelector": "labels",
         "securityContext": {"fsGroup runAsUser runAsGroup": _ID},
         "topologySpreadConstraints": _spread,
         "topologySpreadConstraints[]": {
-            "maxSkew": r.between(1, None, "must be greater than zero", given=True),
+            "maxSkew": rules.between(1, None, "must be greater than zero", given=True),
             "topologyKey": "Required value: can not be empty",
             "whenUnsatisfiable": "DoNotSchedule|ScheduleAnyway!",
             "labelSelector": "selector",
@@ -282,7 +270,7 @@ def _metadata(template: Any, _: Any) -> Iterator[FieldError]:
 TEMPLATE: Final[Rows] = (
     _metadata,
     {
-        "spec!": r.remembered(POD_SPEC),
+        "spec!": rules.remembered(POD_SPEC),
         "spec.ephemeralContainers": "Forbidden: ephemeral containers not allowed in pod template",
     },
 )
@@ -294,7 +282,7 @@ def selected(spec: Any, _: Any) -> Errors:
     if selector is not None:
         if "matchExpressions" not in selector and (selector.get("matchLabels") or {}).items() <= labels.items():
             return ()
-        if r.is_invalid(selector) or meets(labels, requirements_of(selector)):
+        if rules.is_invalid(selector) or meets(labels, requirements_of(selector)):
             return ()
     message = "Invalid value: {}: `selector` does not match template `labels`"
     return (refusal(message, dict(sorted(labels.items())) or None, "template.metadata.labels"),)
@@ -323,7 +311,7 @@ def _update(pod: Any, before: Any) -> Iterator[FieldError]:
 
 _NOT_NIL: Final = "must not update from a positive integer to nil value"
 # The scheduler of the local cluster writes `nodeName` with an update.
-_FIXED: Final = r.frozen(
+_FIXED: Final = rules.frozen(
     "Forbidden: pod updates may not change fields other than `spec.containers[*].image`,"
     "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing "
     "tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
@@ -332,5 +320,5 @@ _FIXED: Final = r.frozen(
 _TRIMMED: Final[Rows] = {
     lambda image: image.strip() != image: "Invalid value: {}: must not have leading or trailing whitespace"
 }
-_OWN: Final[Rows] = (r.remembered(POD_SPEC), {"containers[].image initContainers[].image": _TRIMMED})
-POD: Final[Rows] = ({"spec!": r.changed(_OWN)}, _update)
+_OWN: Final[Rows] = (rules.remembered(POD_SPEC), {"containers[].image initContainers[].image": _TRIMMED})
+POD: Final[Rows] = ({"spec!": rules.changed(_OWN)}, _update)

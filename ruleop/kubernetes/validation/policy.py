@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ruleop.kubernetes.validation import rules as r
+from ruleop.kubernetes.validation import rules
 
 if TYPE_CHECKING:
     from ruleop.kubernetes.validation.rules import Rows
@@ -33,25 +33,25 @@ CLUSTER_ROLE: Final[Rows] = {
     ),
     "aggregationRule.clusterRoleSelectors[]": (
         "selector",
-        {r.is_invalid: "Invalid value: null: invalid label selector."},
+        {rules.is_invalid: "Invalid value: null: invalid label selector."},
     ),
 }
 
 
 def _binding(roles: str, namespace: Rows) -> Rows:
     return (
-        r.frozen('Invalid value: {"APIGroup":{apiGroup},"Kind":{kind},"Name":{name}}: cannot change roleRef'),
+        rules.frozen('Invalid value: {"APIGroup":{apiGroup},"Kind":{kind},"Name":{name}}: cannot change roleRef'),
         {
-            "roleRef!": {"apiGroup": r.one_of(GROUP, given=True), "kind": roles, "name": "needed segment"},
+            "roleRef!": {"apiGroup": rules.one_of(GROUP, given=True), "kind": roles, "name": "needed segment"},
             "subjects[]": {
                 "name": "needed",
                 "kind": "ServiceAccount|User|Group!",
-                r.equals("kind", "ServiceAccount"): {
+                rules.equals("kind", "ServiceAccount"): {
                     "name": "subdomain",
-                    "apiGroup": r.one_of(""),
+                    "apiGroup": rules.one_of(""),
                     "namespace": namespace,
                 },
-                r.equals("kind", "User", "Group"): {"apiGroup": r.one_of(GROUP, given=True)},
+                rules.equals("kind", "User", "Group"): {"apiGroup": rules.one_of(GROUP, given=True)},
             },
         },
     )
@@ -73,4 +73,4 @@ BUDGET: Final[Rows] = {
     }
 }
 LEASE: Final[Rows] = {"spec": {"leaseDurationSeconds": "1..", "leaseTransitions": "0.."}}
-PRIORITY_CLASS: Final = r.frozen(other={"value": "Forbidden: may not be changed in an update."})
+PRIORITY_CLASS: Final = rules.frozen(other={"value": "Forbidden: may not be changed in an update."})

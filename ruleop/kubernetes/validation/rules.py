@@ -97,6 +97,11 @@ def named(problems: Callable[[str], Iterable[str]], *, empty: bool = True, given
     )
 
 
+def text(*rows: tuple[str, str]) -> FieldRule:
+    """A text that matches patterns, with the words for each."""
+    return named(forms.form(*rows))
+
+
 def between(least: int, most: int | None, words: str = "", *, given: bool = False) -> FieldRule:
     """A number. `given`: a missing one counts as 0."""
     words = words or (f"must be between {least} and {most}, inclusive" if most is not None else _LEAST[least])
@@ -123,16 +128,19 @@ def quantity(words: str = "must be greater than zero", *, least: int = 1) -> Fie
     return FieldRule(check)
 
 
-def unique(key: str, *, by: Callable[[Any], Any] | None = None, empty: bool = False) -> Check:
-    """A list of which no two items have the same value of a field, or of `by`. `empty`: nor none."""
+def unique(
+    key: str = "", *, by: Test | None = None, empty: bool = False, message: str = "Duplicate value: {}"
+) -> Check:
+    """A list of which no two items have the same value of a field, or of `by`; without a key, no two are the same.
+    `empty`: nor are two without a value."""
 
     def check(items: Any, _: Any) -> Iterator[FieldError]:
         seen = set[Any]()
         for index, item in enumerate(items if len(items) > 1 else ()):
-            value = item.get(key, "")
+            value = item.get(key, "") if key else item
             identity = value if by is None else by(item)
             if identity in seen and (identity or empty):
-                yield refusal("Duplicate value: {}", value, f"[{index}].{key}")
+                yield refusal(message, value, f"[{index}].{key}" if key else f"[{index}]")
             seen.add(identity)
 
     return check
@@ -202,28 +210,6 @@ def _port_or_name(value: Any, _: Any) -> Errors:
     return _PORT.check(value, None)
 
 
-def selector_errors(selector: Any, _: Any = None) -> Iterator[FieldError]:
-    yield from (each.below("matchLabels") for each in forms.validate_labels(selector.get("matchLabels") or {}, ""))
-    for index, each in enumerate(selector.get("matchExpressions") or ()):
-        at, operator, values = f"matchExpressions[{index}]", each.get("operator", ""), each.get("values") or ()
-        if operator in ("In", "NotIn") and not values:
-            message = "Required value: must be specified when `operator` is 'In' or 'NotIn'"
-            yield refusal(message, values, f"{at}.values")
-        elif operator in ("Exists", "DoesNotExist") and values:
-            message = "Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-            yield refusal(message, values, f"{at}.values")
-        elif operator not in ("In", "NotIn", "Exists", "DoesNotExist"):
-            yield invalid_value(f"{at}.operator", operator, "not a valid selector operator")
-        key = each.get("key", "")
-        yield from invalid_values(f"{at}.key", key, key_problems(key))
-        for number, value in enumerate(values):
-            yield from invalid_values(f"{at}.values[{number}]", value, label_value_problems(value))
-
-
-def is_invalid(selector: Any) -> bool:
-    return any(selector_errors(selector))
-
-
 def _config_keys(value: Any, _: Any) -> Iterator[FieldError]:
     for key in value:
         yield from invalid_values(f"[{key}]", key, forms.config_key_problems(key))
@@ -236,6 +222,7 @@ _NAMES: Final[dict[str, Callable[[str], Iterable[str]]]] = {
     "kind": forms.kind_problems,
     "subdomain": forms.subdomain_problems,
     "key": key_problems,
+    "label-value": label_value_problems,
     "config-key": forms.config_key_problems,
     "port-name": forms.port_name_problems,
     "wildcard": forms.wildcard_problems,
@@ -244,36 +231,52 @@ _NAMES: Final[dict[str, Callable[[str], Iterable[str]]]] = {
     "external-address": forms.external_address_problems,
     "network": forms.network_problems,
 }
-_RULES: Final = {
+_SELECTOR: Final[Rows] = {
+    "matchLabels": "labels",
+    "matchExpressions[]": {
+        "key": "given-key",
+        "values[]": "label-value",
+        equals("operator", "In", "NotIn"): {
+            "values": "Required value: must be specified when `operator` is 'In' or 'NotIn'"
+        },
+        equals("operator", "Exists", "DoesNotExist"): {
+            "values": {bool: "Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'"}
+        },
+        differs("operator", "In", "NotIn", "Exists", "DoesNotExist"): always(
+            "Invalid value: {operator}: not a valid selector operator", "operator"
+        ),
+    },
+}
+_WORDS: Final[Mapping[str, Rows]] = {
     **{name: named(problems) for name, problems in _NAMES.items()},
     **{f"given-{name}": named(problems, empty=False, given=True) for name, problems in _NAMES.items()},
     **{f"full-{name}": named(problems, empty=False) for name, problems in _NAMES.items()},
     "needed": refused("Required value"),
     "given": missing(lambda value, _: (forms.required(""),) if value is None else ()),
     "filled": FieldRule(lambda value, _: () if value else (forms.required(""),)),
-    "port": FieldRule(lambda value, _: _PORT.check(value, None) if value else ()),
+    "port": {bool: _PORT},
     "port-or-name": missing(_port_or_name),
     "optional-port-or-name": FieldRule(_port_or_name),
     "amount": FieldRule(_amount),
     "part": FieldRule(_part),
     "mode": between(0, 0o777, "must be a number between 0 and 0777 (octal), both inclusive"),
-    "selector": FieldRule(selector_errors),
+    "selector": _SELECTOR,
     "labels": FieldRule(lambda value, _: forms.validate_labels(value, "")),
     "config-keys": FieldRule(_config_keys),
-    "PROTOCOL": one_of("SCTP", "TCP", "UDP"),
+    "PROTOCOL": "SCTP|TCP|UDP",
 }
 
 
-def rule(word: str) -> FieldRule:
-    """The rule for a word of a table. A value that may not be missing has one that ends with `!`; one that may be
-    empty has an enumeration that begins with `|`."""
-    if (found := _RULES.get(word)) is not None:
+def _rows_of(word: str) -> Rows:
+    """A value that may not be missing has a word that ends with `!`; one that may be empty has an enumeration that
+    begins with `|`."""
+    if (found := _WORDS.get(word)) is not None:
         return found
     least, dots, most = word.rstrip("!").partition("..")
     if dots:
         return between(int(least), int(most) if most else None, given=word.endswith("!"))
     values = one_of(*word.strip("!|").split("|"), given=word.endswith("!"))
-    return FieldRule(lambda value, _: values.check(value, None) if value else ()) if word.startswith("|") else values
+    return {bool: values} if word.startswith("|") else values
 
 
 # -- tables ----------------------------------------------------------------------------------------------------------
@@ -313,6 +316,13 @@ def remembered(rows: Rows) -> Check:
     return lambda value, _: errors(orjson.dumps(value))
 
 
+_SELECTOR_ERRORS: Final = table("selector")
+
+
+def is_invalid(selector: Any) -> bool:
+    return any(_SELECTOR_ERRORS(selector, None))
+
+
 def _below_test(test: Test, check: Check) -> Check:
     return lambda value, old: check(value, old) if test(value) else ()
 
@@ -333,8 +343,11 @@ class _Node:
         return node
 
     def add(self, rows: Rows) -> None:
-        if isinstance(rows, str):
-            self.rules += [refused(rows)] if forms.is_message(rows) else map(rule, rows.split())
+        if isinstance(rows, str) and forms.is_message(rows):
+            self.rules.append(refused(rows))
+        elif isinstance(rows, str):
+            for word in rows.split():
+                self.add(_rows_of(word))
         elif isinstance(rows, FieldRule):
             self.rules.append(rows)
         elif isinstance(rows, tuple):

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.kubernetes.builtin.immutable_fields import STATEFUL_MUTABLE
 from ruleop.kubernetes.cron import is_zone, schedule_problem
 from ruleop.kubernetes.names import LONGEST_CRON_JOB
-from ruleop.kubernetes.validation import rules as r
+from ruleop.kubernetes.validation import rules
 from ruleop.kubernetes.validation.core import CLAIM_SPEC
 from ruleop.kubernetes.validation.field_errors import FieldError, refusal, unsupported
-from ruleop.kubernetes.validation.pods import TEMPLATE, resource_name_problems, selected
+from ruleop.kubernetes.validation.pods import RESOURCE_NAME, TEMPLATE, selected
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +25,7 @@ def _is_empty(selector: Any) -> bool:
 
 def _selector(kind: str) -> Rows:
     """Only that of a DaemonSet may be missing."""
-    needed = () if kind == "daemonset" else ("given", {r.is_invalid: "Invalid value: {}: invalid label selector"})
+    needed = () if kind == "daemonset" else ("given", {rules.is_invalid: "Invalid value: {}: invalid label selector"})
     return ("selector", {_is_empty: f"Invalid value: {{}}: empty selector is invalid for {kind}"}, needed)
 
 
@@ -33,7 +33,7 @@ def _workload(name: str, kind: str, numbers: str, template: Rows = TEMPLATE) -> 
     return (
         {
             "selector": _selector(name),
-            "template!": r.changed(template),
+            "template!": rules.changed(template),
             "template!.spec.restartPolicy": "Always",
             "template!.spec.activeDeadlineSeconds": f"Forbidden: activeDeadlineSeconds in {kind} is not Supported",
             numbers: "0..",
@@ -43,39 +43,44 @@ def _workload(name: str, kind: str, numbers: str, template: Rows = TEMPLATE) -> 
 
 
 def _is_stuck(rolling: Any) -> bool:
-    return not any(r.number_of(rolling.get(name)) for name in ("maxUnavailable", "maxSurge"))
+    return not any(rules.number_of(rolling.get(name)) for name in ("maxUnavailable", "maxSurge"))
 
 
 def _strategy(*types: str) -> dict[Any, Any]:
     """The type of a strategy: the server names the strategy itself."""
     supported = ", ".join(f'"{each}"' for each in types)
-    return {r.differs("type", None, *types): f"Unsupported value: {{type}}: supported values: {supported}"}
+    return {rules.differs("type", None, *types): f"Unsupported value: {{type}}: supported values: {supported}"}
 
 
+_NO_PODS: Final = "Invalid value: {maxUnavailable}: may not be 0 when `maxSurge` is 0"
 _DEPLOYMENT_STRATEGY: Final[Rows] = {
     **_strategy("Recreate", "RollingUpdate"),
     "rollingUpdate": {"maxUnavailable": "part", "maxSurge": "amount"},
-    r.equals("type", "Recreate"): {
+    rules.equals("type", "Recreate"): {
         "rollingUpdate": "Forbidden: may not be specified when strategy `type` is 'Recreate'"
     },
-    r.differs("type", "Recreate"): {
-        "rollingUpdate": {_is_stuck: {"maxUnavailable": "Invalid value: {}: may not be 0 when `maxSurge` is 0"}}
+    rules.differs("type", "Recreate"): {
+        "rollingUpdate": {
+            _is_stuck: rules.always(
+                "Invalid value: {maxUnavailable}: may not be 0 when `maxSurge` is 0", "maxUnavailable"
+            )
+        }
     },
 }
-_NO_SURGE: Final[Rows] = {r.number_of: "Invalid value: {}: may not be set when maxUnavailable is non-zero"}
+_NO_SURGE: Final[Rows] = {rules.number_of: "Invalid value: {}: may not be set when maxUnavailable is non-zero"}
 _ROLLING: Final[Rows] = {
-    _is_stuck: {"maxUnavailable": r.always("Required value: cannot be 0 when maxSurge is 0")},
-    lambda rolling: r.number_of(rolling.get("maxUnavailable")): {"maxSurge": _NO_SURGE},
+    _is_stuck: rules.always("Required value: cannot be 0 when maxSurge is 0", "maxUnavailable"),
+    lambda rolling: rules.number_of(rolling.get("maxUnavailable")): {"maxSurge": _NO_SURGE},
 }
 _DAEMON_SET_STRATEGY: Final[Rows] = {
     **_strategy("RollingUpdate", "OnDelete"),
     "rollingUpdate": {"maxUnavailable maxSurge": "part"},
-    r.equals("type", None, "RollingUpdate"): {"rollingUpdate": ("given", _ROLLING)},
+    rules.equals("type", None, "RollingUpdate"): {"rollingUpdate": ("given", _ROLLING)},
 }
 _STATEFUL_SET_STRATEGY: Final[Rows] = {
     **_strategy("RollingUpdate", "OnDelete"),
     "rollingUpdate.partition": "0..",
-    r.equals("type", "OnDelete"): {
+    rules.equals("type", "OnDelete"): {
         "rollingUpdate": "Invalid value: {}: only allowed for updateStrategy 'RollingUpdate'"
     },
 }
@@ -95,7 +100,7 @@ def _with_claims(spec: Any, old: Any) -> Errors:
     return [each.below("template") for each in errors]
 
 
-_TEMPLATE: Final = r.table(TEMPLATE)
+_TEMPLATE: Final = rules.table(TEMPLATE)
 _COUNTS, _HISTORY = "replicas minReadySeconds", "revisionHistoryLimit"
 _MUTABLE: Final = "', '".join(STATEFUL_MUTABLE[:-1]) + f"' and '{STATEFUL_MUTABLE[-1]}'"
 _IN_TIME: Final[Rows] = {
@@ -109,17 +114,17 @@ _DEPLOYMENT: Final[Rows] = {
 }
 _REPLICA_SET: Final[Rows] = {"spec": _workload("deployment", "ReplicaSet", _COUNTS)}
 # Rules of a value come before those of its parts: of these, the server has the immutable fields last.
-DEPLOYMENT: Final[Rows] = (r.table(_DEPLOYMENT), r.frozen())
-REPLICA_SET: Final[Rows] = (r.table(_REPLICA_SET), r.frozen())
+DEPLOYMENT: Final[Rows] = (rules.table(_DEPLOYMENT), rules.frozen())
+REPLICA_SET: Final[Rows] = (rules.table(_REPLICA_SET), rules.frozen())
 DAEMON_SET: Final[Rows] = (
-    r.frozen(),
+    rules.frozen(),
     {
         "spec": _workload("daemonset", "DaemonSet", f"minReadySeconds {_HISTORY}"),
         "spec.updateStrategy": _DAEMON_SET_STRATEGY,
     },
 )
 STATEFUL_SET: Final[Rows] = (
-    r.frozen(f"Forbidden: updates to statefulset spec for fields other than '{_MUTABLE} are forbidden", at="spec"),
+    rules.frozen(f"Forbidden: updates to statefulset spec for fields other than '{_MUTABLE} are forbidden", at="spec"),
     {
         "spec": (_workload("statefulset", "StatefulSet", _COUNTS, ()), _with_claims),
         "spec.ordinals.start": "0..",
@@ -127,7 +132,7 @@ STATEFUL_SET: Final[Rows] = (
         "spec.podManagementPolicy": "OrderedReady|Parallel",
         "spec.persistentVolumeClaimRetentionPolicy": {"whenDeleted whenScaled": "Retain|Delete"},
     },
-    r.new({"spec.serviceName": "label", "spec.volumeClaimTemplates[].spec!": CLAIM_SPEC}),
+    rules.new({"spec.serviceName": "label", "spec.volumeClaimTemplates[].spec!": CLAIM_SPEC}),
 )
 
 
@@ -135,24 +140,24 @@ STATEFUL_SET: Final[Rows] = (
 
 
 _ENDING: Final[Rows] = {
-    r.equals("restartPolicy", None, "", "Always"): r.always(
+    rules.equals("restartPolicy", None, "", "Always"): rules.always(
         'Required value: valid values: "OnFailure", "Never"', "restartPolicy"
     ),
-    r.differs("restartPolicy", None, "", "Always"): {"restartPolicy": "OnFailure|Never"},
+    rules.differs("restartPolicy", None, "", "Always"): {"restartPolicy": "OnFailure|Never"},
 }
 _JOB_SPEC: Final[Rows] = {
     "parallelism completions activeDeadlineSeconds backoffLimit ttlSecondsAfterFinished": "0..",
     "backoffLimitPerIndex maxFailedIndexes": "0..",
     "completionMode": "NonIndexed|Indexed",
     "podReplacementPolicy": "Failed|TerminatingOrFailed",
-    "template!": r.changed(TEMPLATE),
+    "template!": rules.changed(TEMPLATE),
     "template!.spec!": _ENDING,
-    r.equals("completionMode", "Indexed"): {"completions": "Required value: when completion mode is Indexed"},
-    r.equals("completionMode", None, "NonIndexed"): {
+    rules.equals("completionMode", "Indexed"): {"completions": "Required value: when completion mode is Indexed"},
+    rules.equals("completionMode", None, "NonIndexed"): {
         "backoffLimitPerIndex maxFailedIndexes": "Invalid value: {}: requires indexed completion mode"
     },
 }
-JOB: Final[Rows] = (r.frozen(), {"spec": (_JOB_SPEC, selected, {"selector": "given selector"})})
+JOB: Final[Rows] = (rules.frozen(), {"spec": (_JOB_SPEC, selected, {"selector": "given selector"})})
 
 
 def _schedule_problems(schedule: str) -> Iterator[str]:
@@ -167,12 +172,12 @@ def _zone_problems(zone: str) -> Iterator[str]:
 
 _TOO_LONG: Final = f"Invalid value: {{}}: must be no more than {LONGEST_CRON_JOB} characters"
 CRON_JOB: Final[Rows] = (
-    r.new({"metadata.name": {lambda name: len(name) > LONGEST_CRON_JOB: _TOO_LONG}}),
+    rules.new({"metadata.name": {lambda name: len(name) > LONGEST_CRON_JOB: _TOO_LONG}}),
     {
         "spec!": {
-            "schedule": ("needed", r.named(_schedule_problems)),
+            "schedule": ("needed", rules.named(_schedule_problems)),
             "startingDeadlineSeconds successfulJobsHistoryLimit failedJobsHistoryLimit": "0..",
-            "timeZone": r.changed(r.named(_zone_problems, empty=False)),
+            "timeZone": rules.changed(rules.named(_zone_problems, empty=False)),
             "concurrencyPolicy": "Allow|Forbid|Replace",
             "jobTemplate!.spec!": _JOB_SPEC,
             "jobTemplate!.spec!.selector": "Invalid value: {}: `selector` will be auto-generated",
@@ -240,17 +245,17 @@ def _source(metric: Any, _: Any) -> Iterator[FieldError]:
 _REFERRED: Final[Rows] = {"kind name": "needed segment"}
 _TARGET: Final[Rows] = {
     "type": "Required value: must specify a metric target type",
-    r.differs("type", "Utilization", "Value", "AverageValue"): r.always(
+    rules.differs("type", "Utilization", "Value", "AverageValue"): rules.always(
         "Invalid value: {type}: must be either Utilization, Value, or AverageValue", "type"
     ),
-    "value averageValue": r.quantity("must be positive"),
+    "value averageValue": rules.quantity("must be positive"),
     "averageUtilization": "1..",
 }
 _SHARE: Final[Rows] = {
-    r.lacks("averageValue"): {
+    rules.lacks("averageValue"): {
         "averageUtilization": "Required value: must set either a target raw value or a target utilization"
     },
-    r.has("averageUtilization"): {
+    rules.has("averageUtilization"): {
         "averageValue": "Forbidden: may not set both a target raw value and a target utilization"
     },
 }
@@ -261,36 +266,36 @@ _METRIC: Final[Rows] = (
         "object external pods": {"metric!.name": ("Required value: must specify a metric name", "segment")},
         "object.describedObject!": (_REFERRED, _version),
         "object.target!": {
-            r.lacks("value"): {"averageValue": "Required value: must set either a target value or averageValue"}
+            rules.lacks("value"): {"averageValue": "Required value: must set either a target value or averageValue"}
         },
         "external.target!": {
-            r.lacks("value"): {
+            rules.lacks("value"): {
                 "averageValue": "Required value: must set either a target value for metric or a per-pod target"
             },
-            r.has("averageValue"): {
+            rules.has("averageValue"): {
                 "value": "Forbidden: may not set both a target value for metric and a per-pod target"
             },
         },
         "pods.target!.averageValue": "Required value: must specify a positive target averageValue",
         "resource.target! containerResource.target!": _SHARE,
         "resource.name containerResource.name": "Required value: must specify a resource name",
-        "containerResource.name": ("key", r.named(resource_name_problems)),
+        "containerResource.name": ("key", RESOURCE_NAME),
         "containerResource.container": ("Required value: must specify a container", "label"),
     },
 )
 _BEHAVIOR: Final[Rows] = {
     "stabilizationWindowSeconds": (
-        r.between(0, None, "must be greater than or equal to zero"),
-        r.between(-(2**63), 3600, "must be less than or equal to 3600"),
+        rules.between(0, None, "must be greater than or equal to zero"),
+        rules.between(-(2**63), 3600, "must be less than or equal to 3600"),
     ),
     "selectPolicy": "Disabled|Max|Min",
     "policies": "Required value: must specify at least one Policy",
     "policies[]": {
         "type": "Percent|Pods!",
-        "value periodSeconds": r.between(1, None, "must be greater than zero", given=True),
-        "periodSeconds": r.between(-(2**63), 1800, "must be less than or equal to 1800"),
+        "value periodSeconds": rules.between(1, None, "must be greater than zero", given=True),
+        "periodSeconds": rules.between(-(2**63), 1800, "must be less than or equal to 1800"),
     },
-    "tolerance": r.quantity("must be greater than or equal to 0", least=0),
+    "tolerance": rules.quantity("must be greater than or equal to 0", least=0),
 }
 AUTOSCALER: Final[Rows] = {
     "spec!": (
