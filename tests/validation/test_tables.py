@@ -127,7 +127,7 @@ def test_a_message_may_show_fields_and_has_their_place() -> None:
     assert (error.field, error.message) == ("b", 'Invalid value: "{b}": must be less than b')
 
 
-def test_a_slot_in_the_text_of_a_user_is_no_field() -> None:
+def test_a_slot_in_the_text_of_a_user_stays_as_it_is() -> None:
     (error,) = table({"a": always("Invalid value: {}: x{y}")})({"a": "{z}"}, None)
     assert error.message == 'Invalid value: "{z}": x{y}'
 

@@ -260,8 +260,8 @@ def _cause(broken: BrokenRule) -> FieldError:
         problem = f"'{detail}': {_OVERLOAD}" if detail.startswith("no such overload") else f"{detail} evaluating rule"
         return invalid_value(field, rule.schema_type, f"{problem}: {rule.message or rule.rule}")
     shown = [] if broken.value is None or rule.reason in _VALUELESS else [orjson.dumps(broken.value).decode()]
-    told = [] if rule.reason == "FieldValueDuplicate" else [detail]
-    return FieldError(rule.reason, ": ".join((_RULE_REASONS[rule.reason], *shown, *told)), field)
+    words = [] if rule.reason == "FieldValueDuplicate" else [detail]
+    return FieldError(rule.reason, ": ".join((_RULE_REASONS[rule.reason], *shown, *words)), field)
 
 
 _UNNAMED: Final = ("items", "additionalProperties")  # keywords with one schema
