@@ -46,7 +46,6 @@ def _port(backend: Any) -> Any:
     return value_at(backend, "service.port") or {}
 
 
-_BACKWARDS: Final = "Invalid value: {port}: must be greater than or equal to `port`"
 _BACKEND: Final[Rows] = {
     lambda backend: None not in (backend.get("resource"), backend.get("service")): (
         'Invalid value: "": cannot set both resource and service backends'
@@ -133,6 +132,7 @@ _PEER: Final[Rows] = {
     _selects: {rules.has("ipBlock"): "Forbidden: may not specify both ipBlock and another peer"},
     rules.fails(_selects): {rules.lacks("ipBlock"): rules.always("Required value: must specify a peer")},
 }
+_BACKWARDS: Final = "Invalid value: {port}: must be greater than or equal to `port`"
 _PORT: Final[Rows] = {
     "protocol": "TCP|UDP|SCTP",
     "port": "optional-port-or-name",

@@ -108,14 +108,14 @@ _IN_TIME: Final[Rows] = {
         "progressDeadlineSeconds": "Invalid value: {}: must be greater than minReadySeconds"
     }
 }
-_DEPLOYMENT: Final[Rows] = {
+DEPLOYMENT_FIELDS: Final[Rows] = {
     "spec": (_workload("deployment", "ReplicaSet", f"{_COUNTS} {_HISTORY} progressDeadlineSeconds"), _IN_TIME),
     "spec.strategy": _DEPLOYMENT_STRATEGY,
 }
-_REPLICA_SET: Final[Rows] = {"spec": _workload("deployment", "ReplicaSet", _COUNTS)}
+REPLICA_SET_FIELDS: Final[Rows] = {"spec": _workload("deployment", "ReplicaSet", _COUNTS)}
 # Rules of a value come before those of its parts: of these, the server has the immutable fields last.
-DEPLOYMENT: Final[Rows] = (rules.table(_DEPLOYMENT), rules.frozen())
-REPLICA_SET: Final[Rows] = (rules.table(_REPLICA_SET), rules.frozen())
+DEPLOYMENT: Final[Rows] = (rules.table(DEPLOYMENT_FIELDS), rules.frozen())
+REPLICA_SET: Final[Rows] = (rules.table(REPLICA_SET_FIELDS), rules.frozen())
 DAEMON_SET: Final[Rows] = (
     rules.frozen(),
     {
