@@ -35,6 +35,7 @@ OWN_WORDS = {
     "NetworkPolicy created: invalid blocks",
     "Service created: invalid addresses",
     *(f"PodDisruptionBudget created: {name}" for name in ("bounds out of range", "two bounds")),
+    *("changed: minAvailable and maxUnavailable", "no storage version", "two versions of one name"),
     *(
         f"PersistentVolumeClaim changed: {name}"
         for name in (
@@ -108,7 +109,8 @@ def _with_each_cause_once(value: Any) -> Any:
 
 
 def _decision(answer: Any) -> tuple[int, list[str]]:
-    return answer["code"], [cause["field"] for cause in answer["causes"] or ()]
+    causes = answer["causes"] if "causes" in answer else answer["body"]["details"]["causes"]
+    return answer["code"], [cause["field"] for cause in causes or ()]
 
 
 def refusal(reply: Reply) -> dict[str, Any]:

@@ -10,15 +10,25 @@ import pytest
 from ruleop.kubernetes.builtin.builtin_types import served_resources, typed_shape
 from ruleop.kubernetes.schema.shape import Shape
 from ruleop.kubernetes.validation.field_errors import required
-from ruleop.kubernetes.validation.rules import At, Rows, RuleTable, is_changed, is_new, placed, sub_table, unique
+from ruleop.kubernetes.validation.rules import Rows, always, changed, equals, new, remembered, table, unique
 from ruleop.kubernetes.validation.validators import VALIDATORS
+from ruleop.kubernetes.validation.workloads import DEPLOYMENT_FIELDS, REPLICA_SET_FIELDS
 
+TABLES = {
+    **{kind: each.rows for kind, each in VALIDATORS.items()},
+    ("apps", "Deployment"): DEPLOYMENT_FIELDS,
+    ("apps", "ReplicaSet"): REPLICA_SET_FIELDS,
+}
 KINDS = {(each.info.kind.group, each.info.kind.kind): each.info.kind for each in reversed(served_resources())}
 
 
 def fields(rows: Rows, value: Any, old: Any = None) -> list[str]:
     """The fields of the errors of a value."""
-    return [error.field for error in RuleTable(rows).errors(value, At("", old, value, old))]
+    return [error.field for error in table(rows)(value, old)]
+
+
+def messages(rows: Rows, value: Any) -> list[tuple[str, str]]:
+    return [(error.reason, error.message) for error in table(rows)(value, None)]
 
 
 def absent(rows: Rows, shape: Shape | None) -> Iterator[str]:
@@ -27,23 +37,27 @@ def absent(rows: Rows, shape: Shape | None) -> Iterator[str]:
         for each in rows:
             yield from absent(each, shape)
     elif isinstance(rows, Mapping):
-        for path in (path for paths in rows for path in paths.split()):
-            inner = shape
-            for step in path.split("."):
-                if inner is not None and (name := step.rstrip("![]")):
-                    inner = inner.fields.get(name)
-                if inner is not None and step.endswith("[]"):
-                    inner = inner.items
-            if inner is None:
-                yield path
-            yield from absent(next(each for paths, each in rows.items() if path in paths.split()), inner)
+        for key, below in rows.items():
+            if not isinstance(key, str):
+                yield from absent(below, shape)
+                continue
+            for path in key.split():
+                inner = shape
+                for step in path.split("."):
+                    if inner is not None and (name := step.rstrip("![]")):
+                        inner = inner.fields.get(name)
+                    if inner is not None and step.endswith("[]"):
+                        inner = inner.items
+                if inner is None:
+                    yield path
+                yield from absent(below, inner)
 
 
-@pytest.mark.parametrize("kind", VALIDATORS, ids="/".join)
+@pytest.mark.parametrize("kind", TABLES, ids="/".join)
 def test_each_path_of_a_table_is_a_field_of_its_kind(kind: tuple[str, str]) -> None:
     shape = typed_shape(KINDS[kind])
     assert shape is not None
-    assert list(absent(VALIDATORS[kind].rows, shape)) == []
+    assert list(absent(TABLES[kind], shape)) == []
 
 
 def test_a_path_leads_through_lists_and_errors_have_indices() -> None:
@@ -77,7 +91,8 @@ def test_a_missing_value_is_valid_but_for_rules_that_need_it() -> None:
         ("port", 0, 70000),
         ("port-or-name", "http", 0),
         ("mode", 0o777, 0o1000),
-        ("segment", "a", ".."),
+        ("needed segment", "a", ".."),
+        ("address", "10.0.0.1", "10.0.0"),
         ("selector", {"matchLabels": {"a": "b"}}, {"matchLabels": {"a b": "c"}}),
     ],
 )
@@ -92,23 +107,54 @@ def test_an_item_with_the_key_of_an_earlier_one_is_a_duplicate() -> None:
     assert fields({"items": unique("name", empty=True)}, {"items": items}) == ["items[2].name", "items[4].name"]
 
 
+def test_the_rules_below_a_test_are_those_of_the_values_for_which_it_holds() -> None:
+    rows: Rows = {"a": {equals("b", 1): {"c": "label"}}}
+    assert fields(rows, {"a": {"b": 1, "c": "C"}}) == ["a.c"]
+    assert fields(rows, {"a": {"b": 2, "c": "C"}}) == []
+
+
+def test_a_message_is_that_of_any_value_and_shows_it() -> None:
+    rows: Rows = {"a": "Invalid value: {}: must not be set", "b": "Forbidden: may not be set"}
+    assert messages(rows, {}) == []
+    assert messages(rows, {"a": "x", "b": 1}) == [
+        ("FieldValueInvalid", 'Invalid value: "x": must not be set'),
+        ("FieldValueForbidden", "Forbidden: may not be set"),
+    ]
+
+
+def test_a_message_that_a_value_is_required_is_that_of_a_missing_or_empty_one() -> None:
+    rows: Rows = {"a": "Required value: must have one"}
+    assert messages(rows, {}) == messages(rows, {"a": ""}) == [("FieldValueRequired", "Required value: must have one")]
+    assert messages(rows, {"a": 1}) == []
+
+
+def test_a_message_may_show_fields_and_has_their_place() -> None:
+    (error,) = table(always("Invalid value: {a}: must be less than b", "b"))({"a": "{b}"}, None)
+    assert (error.field, error.message) == ("b", 'Invalid value: "{b}": must be less than b')
+
+
+def test_a_slot_in_the_text_of_a_user_stays_as_it_is() -> None:
+    (error,) = table({"a": always("Invalid value: {}: x{y}")})({"a": "{z}"}, None)
+    assert error.message == 'Invalid value: "{z}": x{y}'
+
+
 def test_a_table_for_new_objects_does_not_concern_an_update() -> None:
-    rows: Rows = {"a": sub_table("label", when=is_new)}
+    rows = new({"a": "label"})
     assert fields(rows, {"a": "A"}) == ["a"]
     assert fields(rows, {"a": "A"}, {"a": "A"}) == []
 
 
 def test_a_table_for_changed_values_does_not_concern_those_that_stay() -> None:
-    rows: Rows = {"a[]": sub_table("label", when=is_changed)}
+    rows: Rows = {"a[]": changed("label")}
     assert fields(rows, {"a": ["A", "B"]}, {"a": ["A", "b"]}) == ["a[1]"]
 
 
 def test_a_remembered_table_has_the_errors_of_a_value_at_each_of_its_places() -> None:
-    rows: Rows = {"a b": sub_table({"name": "label"}, remembered=True)}
+    rows: Rows = {"a b": remembered({"name": "label"})}
     assert fields(rows, {"a": {"name": "A"}, "b": {"name": "A"}}) == ["a.name", "b.name"]
     assert fields(rows, {"a": {"name": "a"}, "b": {"name": "a"}}) == []
 
 
-def test_a_placed_rule_sees_the_old_value_of_its_path() -> None:
-    rows: Rows = {"a[].b": placed(lambda value, at: (required(at.field),) if value != at.old else ())}
+def test_a_rule_sees_the_old_value_of_its_path() -> None:
+    rows: Rows = {"a[].b": lambda value, old: (required(""),) if value != old else ()}
     assert fields(rows, {"a": [{"b": 1}, {"b": 2}]}, {"a": [{"b": 1}, {"b": 1}]}) == ["a[1].b"]

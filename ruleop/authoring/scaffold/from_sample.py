@@ -18,7 +18,7 @@ from ruleop.authoring.scaffold.yaml_layout import WrittenExpr, WrittenText
 from ruleop.kubernetes.kinds import LAST_APPLIED, SERVER_METADATA, Kind
 from ruleop.kubernetes.names import MAX_LABEL, is_label, is_letter_label, is_subdomain
 from ruleop.kubernetes.quantity import parse_quantity
-from ruleop.kubernetes.validation import validate_resources
+from ruleop.kubernetes.validation import resource_errors
 
 if TYPE_CHECKING:
     from ruleop.kubernetes.schema import Schema
@@ -188,7 +188,7 @@ def _are_resources(value: Mapping[str, Any]) -> bool:
     if value.keys() - {"limits", "requests"} or not all(isinstance(part, Mapping) for part in parts):
         return False
     amounts = [amount for part in parts for amount in part.values() if amount is not None]
-    return None not in map(parse_quantity, amounts) and not any(validate_resources(value, "resources"))
+    return None not in map(parse_quantity, amounts) and not any(resource_errors(value))
 
 
 def _has_any_text(resources: Schema) -> bool:

@@ -6,44 +6,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.builtin.immutable_fields import immutable_changes, needs_health_check, value_at
 from ruleop.kubernetes.quantity import parse_quantity
-from ruleop.kubernetes.validation.field_errors import (
-    FieldError,
-    duplicate,
-    forbidden_value,
-    immutable_value,
-    invalid_value,
-    invalid_values,
-    required,
-    subdomain_problems,
-    too_long,
-    unsupported,
-    validate_address,
-    validate_cidr,
-    validate_external_address,
-)
+from ruleop.kubernetes.validation import rules
+from ruleop.kubernetes.validation.field_errors import FieldError, refusal, subdomain_problems, too_long, unsupported
 from ruleop.kubernetes.validation.pods import SOURCES
-from ruleop.kubernetes.validation.rules import (
-    Rows,
-    between,
-    forbids,
-    frozen,
-    holds,
-    is_changed,
-    missing,
-    needed,
-    on_update,
-    placed,
-    quantity,
-    sub_table,
-    union,
-    unique,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.kubernetes.kinds import Object
-    from ruleop.kubernetes.validation.rules import At, Errors
+    from ruleop.kubernetes.validation.rules import Check, Errors, Rows
 
 
 # -- Services --------------------------------------------------------------------------------------------------------
@@ -52,9 +23,7 @@ if TYPE_CHECKING:
 HEADLESS: Final = "None"
 WITH_NODE_PORTS: Final = ("NodePort", "LoadBalancer")
 INTERNAL_POLICIES: Final = ("Cluster", "Local")
-_FAMILIES: Final = ("IPv4", "IPv6")
-_FAMILY_POLICIES: Final = ("PreferDualStack", "RequireDualStack", "SingleStack")
-_NOT_BALANCER: Final = "may only be used when `type` is 'LoadBalancer'"
+_NOT_BALANCER: Final = "Forbidden: may only be used when `type` is 'LoadBalancer'"
 
 
 def is_exposed(spec: Object) -> bool:
@@ -62,155 +31,130 @@ def is_exposed(spec: Object) -> bool:
     return spec.get("type") in WITH_NODE_PORTS or (spec.get("type") == "ClusterIP" and bool(spec.get("externalIPs")))
 
 
-def _changes(service: Any, at: At) -> Iterator[FieldError]:
-    for path in immutable_changes(service, at.old_root):
-        if path == "spec.healthCheckNodePort":
-            yield forbidden_value(path, "field is immutable")
-        else:
-            value = value_at(service, path.partition("[")[0])
-            yield invalid_value(path, value or [] if "[" in path else value, "may not change once set")
+def _is_headless(spec: Object) -> bool:
+    return spec.get("clusterIPs") == [HEADLESS]
 
 
-def _ports(ports: Any, at: At) -> Iterator[FieldError]:
-    """Ports have names if there are several, and differ by protocol and number."""
-    for name in ("nodePort", "port"):
-        seen = set[Any]()
-        for index, port in enumerate(ports if len(ports) > 1 else ()):
-            key, field = (port.get("protocol"), port.get(name, 0)), f"{at.field}[{index}]"
-            if name == "port" and not port.get("name"):
-                yield required(f"{field}.name")
-            if key in seen and name == "port":
-                shown = {"Name": "", "Protocol": key[0], "AppProtocol": None, "Port": key[1]}
-                yield duplicate(field, {**shown, "TargetPort": 0, "NodePort": 0})
-            elif key in seen and key[1]:
-                yield duplicate(f"{field}.nodePort", key[1])
-            seen.add(key)
+def _node_port(port: Any) -> Any:
+    return (port.get("protocol"), port["nodePort"]) if port.get("nodePort") else None
 
 
-def validate_cluster_ips(spec: Object) -> Iterator[FieldError]:
-    """The errors of the cluster IPs and their families."""
-    addresses, families, field = list(spec.get("clusterIPs") or ()), spec.get("ipFamilies") or (), "spec.clusterIPs"
-    if (address := spec.get("clusterIP")) and not addresses:
-        yield required(field)
-    elif address != addresses[0] if addresses else False:
-        words = "first value must match" if address else "must be empty when"
-        yield invalid_value(field, addresses, f"{words} `clusterIP`{'' if address else ' is not specified'}")
-    for index, each in enumerate(families):
-        if each not in _FAMILIES:
-            yield unsupported(f"spec.ipFamilies[{index}]", each, _FAMILIES)
-        if each in families[:index]:
-            yield duplicate(f"spec.ipFamilies[{index}]", each)
-    if (policy := spec.get("ipFamilyPolicy")) not in (None, *_FAMILY_POLICIES):
-        yield unsupported("spec.ipFamilyPolicy", policy, _FAMILY_POLICIES)
-    if HEADLESS in addresses[:1]:
-        if len(addresses) > 1:
-            yield invalid_value(field, addresses, "'None' must be the first and only value")
-        return
-    numbered = list(enumerate(addresses))
-    malformed = [error for index, each in numbered for error in validate_address(f"{field}[{index}]", each)]
-    yield from malformed
-    actual = ["IPv6" if ":" in each else "IPv4" for each in addresses]
-    if len(actual) > 2:
-        yield invalid_value(field, addresses, "may only hold up to 2 values")
-    if len(actual) != len(set(actual)) and not malformed:
-        yield invalid_value(field, addresses, "may specify no more than one IP for each IP family")
-    for index, (each, one, family) in enumerate(zip(addresses, actual, families, strict=False)):
-        if family in _FAMILIES and family != one and not malformed:
-            words = f"expected an {family} value as indicated by `ipFamilies[{index}]`"
-            yield invalid_value(f"{field}[{index}]", each, words)
-
-
-def _by_type(spec: Any, _: At) -> Iterator[FieldError]:
-    type_, headless = spec.get("type"), spec.get("clusterIPs") == [HEADLESS]
-    if type_ != "ExternalName":
-        if not spec.get("ports") and not headless:
-            yield required("spec.ports")
-        if type_ in WITH_NODE_PORTS and headless:
-            yield invalid_value("spec.clusterIPs[0]", HEADLESS, f"may not be set to 'None' for {type_} services")
-        yield from validate_cluster_ips(spec)
-    else:
-        for name in ("clusterIPs", "ipFamilies", "ipFamilyPolicy"):
-            if spec.get(name):
-                yield forbidden_value(f"spec.{name}", "may not be set for ExternalName services")
-        name = spec.get("externalName", "").removesuffix(".")
-        problems = invalid_values("spec.externalName", name, subdomain_problems(name))
-        yield from problems if name else (required("spec.externalName"),)
-    external, health = spec.get("externalTrafficPolicy"), spec.get("healthCheckNodePort")
-    if is_exposed(spec) and external not in INTERNAL_POLICIES:
-        yield unsupported("spec.externalTrafficPolicy", external, INTERNAL_POLICIES)
-    elif external and not is_exposed(spec):
-        words = "may only be set for externally-accessible services"
-        yield invalid_value("spec.externalTrafficPolicy", external, words)
-    if needs_health_check(spec) and not health:
-        yield required("spec.healthCheckNodePort")
-    elif health and not needs_health_check(spec):
-        words = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
-        yield invalid_value("spec.healthCheckNodePort", health, words)
-
-
-def _ranges(ranges: Any, at: At) -> Iterator[FieldError]:
-    field = "spec.LoadBalancerSourceRanges"
-    if at.root["spec"].get("type") != "LoadBalancer":
-        yield forbidden_value(field, _NOT_BALANCER)
-    for index, each in enumerate(ranges):
-        yield from validate_cidr(f"{field}[{index}]", each.strip())
-
-
-def _is_balancer(spec: Object) -> bool:
-    return spec.get("type") == "LoadBalancer"
-
-
-_SECONDS: Final = between(1, 86400, "must be greater than 0 and less than 86400")
-SERVICE: Final[Rows] = (
-    on_update(_changes),
-    {
-        "spec": (
-            _by_type,
-            {
-                "ports": (unique("name"), _ports),
-                "ports[]": {
-                    "name": "label",
-                    "port targetPort": "port-or-name",
-                    "protocol": "PROTOCOL",
-                    "appProtocol": "full-key",
-                },
-                "selector": "labels",
-                "sessionAffinity": "ClientIP|None",
-                "externalIPs[]": lambda value, at: validate_external_address(at.field, value),
-                "type": "ClusterIP|ExternalName|LoadBalancer|NodePort",
-                "loadBalancerSourceRanges": placed(_ranges),
-                "internalTrafficPolicy": "Cluster|Local",
-                "trafficDistribution": "PreferClose|PreferSameZone|PreferSameNode",
-                "loadBalancerClass": "full-key",
-            },
-            sub_table(
-                {"sessionAffinityConfig.clientIP.timeoutSeconds": _SECONDS},
-                when=lambda spec, _: spec.get("sessionAffinity") == "ClientIP",
-            ),
-            sub_table(
-                {"ports[]": forbids("nodePort", lambda _: False, "may not be used when `type` is 'ClusterIP'")},
-                when=lambda spec, _: spec.get("type") == "ClusterIP",
-            ),
-            forbids("allocateLoadBalancerNodePorts", _is_balancer, _NOT_BALANCER),
-            forbids("loadBalancerClass", _is_balancer, _NOT_BALANCER),
-        )
-    },
+_SAME_PORT: Final = (
+    'Duplicate value: {"Name":"","Protocol":{protocol},"AppProtocol":null,"Port":{port},"TargetPort":0,"NodePort":0}'
 )
 
-# -- configuration and Events -----------------------------------------------------------------------------------------
+
+def _addresses(spec: Any, _: Any) -> Iterator[FieldError]:
+    """The first cluster IP is that of the older field, and all are of the families."""
+    address, addresses, families = spec.get("clusterIP"), spec.get("clusterIPs") or [], spec.get("ipFamilies") or ()
+    if address and not addresses:
+        yield refusal("Required value", spec, "clusterIPs")
+    elif addresses and address != addresses[0]:
+        words = "first value must match `clusterIP`" if address else "must be empty when `clusterIP` is not specified"
+        yield refusal(f"Invalid value: {{}}: {words}", addresses, "clusterIPs")
+    actual = ["IPv6" if ":" in each else "IPv4" for each in addresses]
+    if HEADLESS in addresses[:1]:
+        if len(addresses) > 1:
+            yield refusal("Invalid value: {}: 'None' must be the first and only value", addresses, "clusterIPs")
+        return
+    malformed = [each.below("clusterIPs") for each in _EACH_ADDRESS(addresses, None)]
+    yield from malformed
+    if len(addresses) > 2:
+        yield refusal("Invalid value: {}: may only hold up to 2 values", addresses, "clusterIPs")
+    if malformed:
+        return
+    if len(actual) != len(set(actual)):
+        message = "Invalid value: {}: may specify no more than one IP for each IP family"
+        yield refusal(message, addresses, "clusterIPs")
+    for index, (each, one, family) in enumerate(zip(addresses, actual, families, strict=False)):
+        if family in ("IPv4", "IPv6") and family != one:
+            message = f"Invalid value: {{}}: expected an {family} value as indicated by `ipFamilies[{index}]`"
+            yield refusal(message, each, f"clusterIPs[{index}]")
+
+
+_EACH_ADDRESS: Final = rules.table({"[]": "full-address"})
+cluster_ip_errors: Final = rules.table(
+    (
+        {
+            "ipFamilies": rules.unique(empty=True),
+            "ipFamilies[]": "IPv4|IPv6",
+            "ipFamilyPolicy": "PreferDualStack|RequireDualStack|SingleStack",
+        },
+        _addresses,
+    )
+)
+"""The errors of the cluster IPs and their families in the spec of a Service."""
+
+
+def _ranges(spec: Any, _: Any) -> Iterator[FieldError]:
+    """The server writes the field as Go does."""
+    ranges, field = spec.get("loadBalancerSourceRanges") or (), "LoadBalancerSourceRanges"
+    if ranges and spec.get("type") != "LoadBalancer":
+        yield refusal(_NOT_BALANCER, ranges, field)
+    yield from (each.below(field) for each in _EACH_RANGE([each.strip() for each in ranges], None))
+
+
+_EACH_RANGE: Final = rules.table({"[]": "full-network"})
+_PORTS: Final[Rows] = (
+    rules.unique("name"),
+    rules.unique("nodePort", by=_node_port),
+    rules.unique(by=lambda port: (port.get("protocol"), port.get("port", 0)), message=_SAME_PORT),
+    {lambda ports: len(ports) > 1: {"[].name": "needed"}},
+)
+_SERVICE: Final[Rows] = {
+    "ports": _PORTS,
+    "ports[]": {"name": "label", "port targetPort": "port-or-name", "protocol": "PROTOCOL"},
+    "ports[].appProtocol loadBalancerClass": "full-key",
+    "selector": "labels",
+    "sessionAffinity": "ClientIP|None",
+    "externalIPs[]": "full-external-address",
+    "type": "ClusterIP|ExternalName|LoadBalancer|NodePort",
+    "internalTrafficPolicy": "Cluster|Local",
+    "trafficDistribution": "PreferClose|PreferSameZone|PreferSameNode",
+    rules.equals("sessionAffinity", "ClientIP"): {
+        "sessionAffinityConfig.clientIP.timeoutSeconds": rules.between(
+            1, 86400, "must be greater than 0 and less than 86400"
+        )
+    },
+    rules.equals("type", "ClusterIP"): {"ports[].nodePort": "Forbidden: may not be used when `type` is 'ClusterIP'"},
+    rules.differs("type", "LoadBalancer"): {"allocateLoadBalancerNodePorts loadBalancerClass": _NOT_BALANCER},
+    rules.equals("type", "ExternalName"): {
+        "clusterIPs ipFamilies ipFamilyPolicy": "Forbidden: may not be set for ExternalName services",
+        "externalName": ("needed", rules.named(lambda name: subdomain_problems(name.removesuffix(".")))),
+    },
+    rules.differs("type", "ExternalName"): (cluster_ip_errors, {rules.fails(_is_headless): {"ports": "needed"}}),
+    _is_headless: {
+        rules.equals("type", each): {
+            "clusterIPs[]": f"Invalid value: {{}}: may not be set to 'None' for {each} services"
+        }
+        for each in WITH_NODE_PORTS
+    },
+    is_exposed: {"externalTrafficPolicy": "Cluster|Local!"},
+    rules.fails(is_exposed): {
+        "externalTrafficPolicy": "Invalid value: {}: may only be set for externally-accessible services"
+    },
+    needs_health_check: {"healthCheckNodePort": "needed"},
+    rules.fails(needs_health_check): {
+        "healthCheckNodePort": "Invalid value: {}: may only be set when `type` is 'LoadBalancer' and "
+        "`externalTrafficPolicy` is 'Local'"
+    },
+}
+SERVICE: Final[Rows] = (
+    rules.frozen(
+        "Invalid value: {}: may not change once set", {"spec.healthCheckNodePort": "Forbidden: field is immutable"}
+    ),
+    {"spec": (_SERVICE, _ranges)},
+)
+
+# -- configuration and Events ----------------------------------------------------------------------------------------
 
 _MAX_DATA: Final = 1024 * 1024
+_IMMUTABLE: Final = rules.frozen(
+    "Forbidden: field is immutable when `immutable` is set", {"type": "Invalid value: {}: field is immutable"}
+)
 
 
-def _immutable_data(new: Any, at: At) -> Iterator[FieldError]:
-    for name in immutable_changes(new, at.old_root):
-        if name == "type":
-            yield immutable_value(name, new.get("type", ""))
-        else:
-            yield forbidden_value(name, "field is immutable when `immutable` is set")
-
-
-def _size(obj: Any, _: At) -> Errors:
+def _size(obj: Any, _: Any) -> Errors:
     """The limit of the contents: of a Secret, in bytes that are encoded."""
     is_secret, binaries = obj.get("kind") == "Secret", obj.get("binaryData") or {}
     texts = (obj.get("data") or {}).values()
@@ -220,47 +164,51 @@ def _size(obj: Any, _: At) -> Errors:
     return (too_long("data" if is_secret else "[]", _MAX_DATA),) if size > _MAX_DATA else ()
 
 
-def _in_both(data: Any, at: At) -> Iterator[FieldError]:
-    for key in data.keys() & (at.root.get("binaryData") or {}).keys():
-        yield invalid_value(f"data[{key}]", key, "duplicate of key present in binaryData")
+def _in_both(obj: Any, _: Any) -> Iterator[FieldError]:
+    for key in (obj.get("data") or {}).keys() & (obj.get("binaryData") or {}).keys():
+        yield refusal("Invalid value: {}: duplicate of key present in binaryData", key, f"data[{key}]")
 
 
-CONFIG_MAP: Final[Rows] = (
-    on_update(_immutable_data),
+CONFIG_MAP: Final[Rows] = (_IMMUTABLE, _size, _in_both, {"data binaryData": "config-keys"})
+
+
+def _keys(*names: str, filled: bool = False) -> Check:
+    """A mapping has these keys. `filled`: with values that are not empty."""
+
+    def check(value: Any, _: Any) -> Iterator[FieldError]:
+        for name in names:
+            if not (value.get(name) if filled else name in value):
+                yield refusal("Required value", value, f"[{name}]")
+
+    return check
+
+
+_LOGIN: Final = ("username", "password")
+SECRET: Final[Rows] = (
+    _IMMUTABLE,
     _size,
-    {"data": ("config-keys", placed(_in_both)), "binaryData": "config-keys"},
+    {
+        "data": "config-keys",
+        rules.equals("type", "kubernetes.io/basic-auth"): {
+            "data!": {lambda data: not data.keys() & {*_LOGIN}: _keys(*_LOGIN)}
+        },
+        rules.equals("type", "kubernetes.io/dockercfg"): {"data!": _keys(".dockercfg")},
+        rules.equals("type", "kubernetes.io/dockerconfigjson"): {"data!": _keys(".dockerconfigjson")},
+        rules.equals("type", "kubernetes.io/ssh-auth"): {"data!": _keys("ssh-privatekey", filled=True)},
+        rules.equals("type", "kubernetes.io/tls"): {"data!": _keys("tls.crt", "tls.key")},
+        rules.equals("type", "kubernetes.io/service-account-token"): {
+            "metadata.annotations!": _keys("kubernetes.io/service-account.name", filled=True)
+        },
+    },
 )
 
-_ACCOUNT: Final = "kubernetes.io/service-account.name"
-_KEYS: Final = {
-    "kubernetes.io/dockercfg": (".dockercfg",),
-    "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
-    "kubernetes.io/ssh-auth": ("ssh-privatekey",),
-    "kubernetes.io/tls": ("tls.crt", "tls.key"),
-}
 
-
-def _contents(secret: Any, _: At) -> Iterator[FieldError]:
-    """The keys that the type of a Secret asks for."""
-    type_, data, annotations = secret.get("type"), secret.get("data") or {}, secret["metadata"].get("annotations") or {}
-    if type_ == "kubernetes.io/service-account-token" and not annotations.get(_ACCOUNT):
-        yield required(f"metadata.annotations[{_ACCOUNT}]")
-    if type_ == "kubernetes.io/basic-auth" and not data.keys() & {"username", "password"}:
-        yield from (required(f"data[{key}]") for key in ("username", "password"))
-    for key in _KEYS.get(type_, ()):
-        if key not in data or (key == "ssh-privatekey" and not data[key]):
-            yield required(f"data[{key}]")
-
-
-SECRET: Final[Rows] = (on_update(_immutable_data), _size, {"data": "config-keys"}, _contents)
-
-
-def _namespace(event: Any, _: At) -> Errors:
-    namespace = event["metadata"].get("namespace", "")
-    concerned = (event.get("involvedObject") or event.get("regarding") or {}).get("namespace", "")
-    if concerned == namespace or (not concerned and namespace == "default"):
+def _namespace(event: Any, _: Any) -> Errors:
+    concerned = event.get("involvedObject") or event.get("regarding") or {}
+    if (concerned.get("namespace") or "default") == event["metadata"].get("namespace", ""):
         return ()
-    return (invalid_value("involvedObject.namespace", concerned, "does not match event.namespace"),)
+    message = "Invalid value: {namespace}: does not match event.namespace"
+    return (refusal(message, concerned, "involvedObject.namespace"),)
 
 
 EVENT: Final[Rows] = _namespace
@@ -272,92 +220,86 @@ EVENT: Final[Rows] = _namespace
 _MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 
 
-def _modes(modes: Any, at: At) -> Iterator[FieldError]:
-    yield from (unsupported(at.field, each, _MODES) for each in modes if each not in _MODES)
+def _modes(modes: Any, _: Any) -> Iterator[FieldError]:
+    yield from (unsupported("", each, _MODES) for each in modes if each not in _MODES)
     if "ReadWriteOncePod" in modes and any(each in _MODES and each != "ReadWriteOncePod" for each in modes):
-        yield forbidden_value(at.field, "may not use ReadWriteOncePod with other access modes")
+        yield refusal("Forbidden: may not use ReadWriteOncePod with other access modes", modes)
 
 
-def _requested(resources: Any, at: At) -> Errors:
+def _requested(resources: Any, _: Any) -> Errors:
     """The size that a claim requests: the server leaves `requests` out of its path."""
-    size, place = ((resources or {}).get("requests") or {}).get("storage"), at._replace(field=f"{at.field}[storage]")
-    return (required(place.field),) if size is None else quantity().check(size, place)
+    size = ((resources or {}).get("requests") or {}).get("storage")
+    return [each.below("[storage]") for each in _SIZE(size, None)]
 
 
-def _source_group(source: Any, at: At) -> Errors:
-    kind, words = source.get("kind", ""), "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
-    is_known = source.get("apiGroup") or kind == "PersistentVolumeClaim"
-    return () if is_known else (invalid_value(at.field, kind, words),)
-
-
+_SIZE: Final = rules.table(("given", rules.quantity()))
 CLAIM_SPEC: Final[Rows] = {
-    "accessModes": (needed("at least 1 access mode is required"), _modes),
+    "accessModes": ("Required value: at least 1 access mode is required", _modes),
     "selector": "selector",
-    "resources": missing(_requested),
+    "resources": rules.missing(_requested),
     "storageClassName volumeAttributesClassName": "subdomain",
     "volumeMode": "Block|Filesystem",
-    "dataSource dataSourceRef": (
-        {"name kind": "needed", "apiGroup": "subdomain"},
-        _source_group,
-    ),
+    "dataSource dataSourceRef": {
+        "name kind": "needed",
+        "apiGroup": "subdomain",
+        lambda source: not source.get("apiGroup") and source.get("kind") != "PersistentVolumeClaim": (
+            "Invalid value: {kind}: must be 'PersistentVolumeClaim' when referencing the default apiGroup"
+        ),
+    },
     "dataSourceRef.namespace": "label",
 }
 
 
-def _update(claim: Any, at: At) -> Iterator[FieldError]:
+def _of_bound(claim: Any, old: Any) -> Iterator[FieldError]:
+    if old is None:
+        return
     path = "spec.resources.requests.storage"
-    if changes := immutable_changes(claim, at.old_root):
-        words = "except resources.requests and volumeAttributesClassName for bound claims"
-        yield forbidden_value("spec", f"spec is immutable after creation {words}")
-    if "spec.volumeMode" in changes:
-        yield immutable_value("volumeMode", value_at(claim, "spec.volumeMode"))
+    if "spec.volumeMode" in immutable_changes(claim, old):
+        yield refusal("Invalid value: {}: field is immutable", value_at(claim, "spec.volumeMode"), "volumeMode")
     size, before, capacity = (
-        parse_quantity(value_at(*each) or 0)
-        for each in ((claim, path), (at.old, path), (at.old, "status.capacity.storage"))
+        parse_quantity(value_at(*each) or 0) for each in ((claim, path), (old, path), (old, "status.capacity.storage"))
     )
     if size is not None and before is not None and capacity is not None and size < before and size <= capacity:
-        yield forbidden_value(path, "field can not be less than status.capacity")
+        yield refusal("Forbidden: field can not be less than status.capacity", size, path)
 
 
-CLAIM: Final[Rows] = ({"spec!": CLAIM_SPEC}, on_update(_update))
+_FIXED: Final = "except resources.requests and volumeAttributesClassName for bound claims"
+CLAIM: Final[Rows] = (
+    {"spec!": CLAIM_SPEC},
+    rules.frozen(f"Forbidden: spec is immutable after creation {_FIXED}", at="spec"),
+    _of_bound,
+)
 
 
-def _capacity(capacity: Any, at: At) -> Errors:
+def _capacity(capacity: Any, _: Any) -> Errors:
     if (capacity or {}).keys() == {"storage"}:
-        return quantity().check(capacity["storage"], at._replace(field=f"{at.field}[storage]"))
-    wrong = unsupported(at.field, capacity, ("storage",))
-    return (wrong,) if capacity else (required(at.field), wrong)
-
-
-def _of_volume(spec: Any, at: At) -> Iterator[FieldError]:
-    if spec.get("local") is not None and not spec.get("nodeAffinity"):
-        yield required(at.child("nodeAffinity"), "Local volume requires node affinity")
-    if spec.get("persistentVolumeReclaimPolicy") == "Recycle" and (spec.get("hostPath") or {}).get("path") == "/":
-        words = "may not be 'recycle' for a hostPath mount of '/'"
-        yield forbidden_value(at.child("persistentVolumeReclaimPolicy"), words)
+        return [each.below("[storage]") for each in _SIZE(capacity["storage"], None)]
+    wrong = refusal('Unsupported value: {}: supported values: "storage"', capacity)
+    return (wrong,) if capacity else (refusal("Required value", capacity), wrong)
 
 
 _NO_SOURCES: Final = (
     *("accessModes", "capacity", "claimRef", "mountOptions", "nodeAffinity", "persistentVolumeReclaimPolicy"),
     *("storageClassName", "volumeAttributesClassName", "volumeMode"),
 )
-VOLUME: Final[Rows] = {
-    "spec!": sub_table(
-        (
-            {
-                "accessModes": ("needed", _modes),
-                "capacity": missing(_capacity),
-                "persistentVolumeReclaimPolicy": "Delete|Recycle|Retain",
-                "volumeMode": "Block|Filesystem",
-                "storageClassName": "subdomain",
-                "nfs.path csi.volumeHandle": "needed",
-                "nfs.path": holds(lambda path: path.startswith("/"), "must be an absolute path"),
-            },
-            SOURCES,
-            union("volume", but=_NO_SOURCES),
-            _of_volume,
-        ),
-        when=is_changed,
-    )
-}
-STORAGE_CLASS: Final = frozen("updates to {0} are forbidden.", forbidden=True)
+_VOLUME: Final[Rows] = (
+    SOURCES,
+    rules.union("volume", but=_NO_SOURCES),
+    {
+        "accessModes": ("needed", _modes),
+        "capacity": rules.missing(_capacity),
+        "persistentVolumeReclaimPolicy": "Delete|Recycle|Retain",
+        "volumeMode": "Block|Filesystem",
+        "storageClassName": "subdomain",
+        "nfs.path csi.volumeHandle": "needed",
+        "nfs.path": {lambda path: not path.startswith("/"): "Invalid value: {}: must be an absolute path"},
+        rules.has("local"): {"nodeAffinity": "Required value: Local volume requires node affinity"},
+        lambda spec: value_at(spec, "hostPath.path") == "/": {
+            "persistentVolumeReclaimPolicy": {
+                lambda policy: policy == "Recycle": "Forbidden: may not be 'recycle' for a hostPath mount of '/'"
+            }
+        },
+    },
+)
+VOLUME: Final[Rows] = {"spec!": rules.changed(_VOLUME)}
+STORAGE_CLASS: Final = rules.frozen("Forbidden: updates to {path} are forbidden.")

@@ -5,226 +5,206 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import orjson
+
 from ruleop.kubernetes.cel import RuleVerdict, cel_rules
 from ruleop.kubernetes.crd import SchemaForm, parse_crd
 from ruleop.kubernetes.crd_checks import COLUMN_TYPES, SCHEMA_TYPES, check_crd
+from ruleop.kubernetes.names import is_subdomain
 from ruleop.kubernetes.schema import SchemaError, subschemas
+from ruleop.kubernetes.validation import rules
 from ruleop.kubernetes.validation.field_errors import (
     FieldError,
-    duplicate,
-    forbidden_value,
     invalid_value,
     invalid_values,
     letter_label_problems,
-    required,
-    subdomain_problems,
-    validate_one_of,
+    refusal,
+    unsupported,
 )
-from ruleop.kubernetes.validation.rules import FieldRule, frozen, holds, invalid, is_new, placed, sub_table
 from ruleop.messages import format_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from ruleop.kubernetes.cel import BrokenRule, CelRule
     from ruleop.kubernetes.kinds import Object
     from ruleop.kubernetes.schema import Schema
-    from ruleop.kubernetes.validation.rules import At, Errors
+    from ruleop.kubernetes.validation.rules import Check, Errors, Rows
 
 
 _INVALID: Final = "FieldValueInvalid"
-_SCALE_PATHS: Final = (
-    ("specReplicasPath", (".spec.",), ".spec"),
-    ("statusReplicasPath", (".status.",), ".status"),
-    ("labelSelectorPath", (".spec.", ".status."), "either .spec or .status"),
-)
 
 
-def _definition(new: Any, at: At) -> Errors:
-    if errors := [*_FORM.check(new, at)] or [*_validate_stored(new)]:
+def _definition(definition: Any, old: Any) -> Errors:
+    if errors := [*_FORM(definition, old)] or [*_stored(definition)]:
         return errors
-    if not new["metadata"].get("name"):
+    if not definition["metadata"].get("name"):
         return ()
     try:
-        found = check_crd(new)
+        found = check_crd(definition)
     except SchemaError as error:
         found = [error.finding]
     return [FieldError(_INVALID, f"Invalid value: {each.message}", format_path(each.path)) for each in found]
 
 
-def _name(document: Any, _: At) -> Errors:
-    spec, name = document["spec"], document["metadata"].get("name")
+CUSTOM_RESOURCE_DEFINITION: Final = _definition
+
+
+def _name(definition: Any, _: Any) -> Errors:
+    spec, name = definition["spec"], definition["metadata"].get("name")
     if name and name != f"{(spec.get('names') or {}).get('plural')}.{spec.get('group')}":
         yield invalid_value("metadata.name", name, 'must be spec.names.plural+"."+spec.group')
 
 
-def _versions(versions: Any, at: At) -> Iterator[FieldError]:
-    shown = None if versions is None else [_version(each) for each in versions]
-    versions = versions or []
+def _stored(definition: Object) -> Iterator[FieldError]:
+    """The errors of the versions that the status names as stored."""
+    versions = [each["name"] for each in definition["spec"]["versions"]]
+    for index, name in enumerate((definition.get("status") or {}).get("storedVersions") or ()):
+        if name not in versions:
+            problem = (
+                f"missing from spec.versions; {name} was previously a storage version, and must remain in "
+                f"spec.versions until a storage migration ensures no data remains persisted in {name} and removes "
+                f"{name} from status.storedVersions"
+            )
+            yield invalid_value(f"status.storedVersions[{index}]", name, problem)
+
+
+# -- conversion ------------------------------------------------------------------------------------------------------
+
+
+def _renamed(rows: Rows, names: dict[str, str]) -> Check:
+    """Rules whose errors name some fields as the server's internal type has them."""
+    check = rules.table(rows)
+
+    def renamed(error: FieldError) -> FieldError:
+        found = next((name for name in names if name in error.field), "")
+        return error._replace(field=error.field.replace(found, names.get(found, ""), 1))
+
+    return lambda value, old: [renamed(each) for each in check(value, old)]
+
+
+_SCHEME: Final = "Invalid value: {}: 'https' is the only allowed URL scheme; desired format: https://host[/path]"
+_CLIENT: Final[Rows] = {
+    lambda client: (client.get("url") is None) == (client.get("service") is None): (
+        rules.always("Required value: exactly one of url or service is required")
+    ),
+    rules.lacks("service"): {
+        "url": {
+            lambda url: not url.startswith("https://"): lambda url, _: (refusal(_SCHEME, url.partition(":")[0]),),
+        }
+    },
+    rules.lacks("url"): {
+        "service.name service.namespace": "needed",
+        "service.port": rules.between(1, 65535, "port is not valid: must be between 1 and 65535, inclusive"),
+    },
+}
+_NO_CLIENT: Final = "Required value: required when strategy is set to Webhook"
+_CONVERSION: Final[Rows] = {
+    "strategy": "needed |None|Webhook",
+    rules.differs("strategy", "Webhook", None): {
+        "webhook.clientConfig webhook.conversionReviewVersions": {
+            bool: "Forbidden: should not be set when strategy is not set to Webhook"
+        }
+    },
+    rules.equals("strategy", "Webhook"): {
+        "webhook!": {rules.lacks("clientConfig"): rules.always(_NO_CLIENT, "clientConfig")},
+        "webhook!.clientConfig": _CLIENT,
+        "webhook!.conversionReviewVersions": (
+            "needed",
+            rules.unique(empty=True, message="Invalid value: {}: duplicate version"),
+            {
+                lambda versions: versions and {"v1", "v1beta1"}.isdisjoint(versions): (
+                    "Invalid value: {}: must include at least one of v1, v1beta1"
+                )
+            },
+        ),
+        "webhook!.conversionReviewVersions[]": "full-letter-label",
+    },
+}
+_INTERNAL_NAMES: Final = {"webhook.clientConfig": "webhookClientConfig", "webhook.conversion": "conversion"}
+
+
+# -- versions --------------------------------------------------------------------------------------------------------
+
+
+def _versions(definition: Any, _: Any) -> Iterator[FieldError]:
+    given = definition["spec"].get("versions")
+    versions = given or []
     if len({each.get("name") for each in versions}) < len(versions):
-        yield invalid_value(at.field, shown, "must contain unique version names")
+        yield invalid_value("spec.versions", given, "must contain unique version names")
     if sum(bool(each.get("storage")) for each in versions) != 1:
-        yield invalid_value(at.field, shown, "must have exactly one version marked as storage version")
-        if not (at.root.get("status") or {}).get("storedVersions"):
+        yield invalid_value("spec.versions", given, "must have exactly one version marked as storage version")
+        if not (definition.get("status") or {}).get("storedVersions"):
             yield invalid_value("status.storedVersions", None, "must have at least one stored version")
     if len(versions) == 1 and (name := versions[0].get("name")):
         yield from invalid_values("spec.version", name, letter_label_problems(name))
     for part, check in _PARTS.items():
         values = [each.get(part) for each in versions]
-        if values and all(each == values[0] for each in values):
-            yield from check(values[0], "spec")  # what all versions have alike becomes a field of the definition
+        # What all versions have alike becomes a field of the definition.
+        if all(each == values[0] for each in values):
+            places = [f"spec.{'validation' if part == 'schema' else part}"]
         else:
-            for index, value in enumerate(values):
-                yield from check(value, f"{at.field}[{index}]")
+            places = [f"spec.versions[{index}].{part}" for index in range(len(values))]
+        for place, value in zip(places, values, strict=False):
+            yield from (each.below(place) for each in check(value, None)) if value is not None else ()
 
 
-def _conversion(conversion: Any, at: At) -> Iterator[FieldError]:
-    """The real server names the fields as its internal type has them."""
-    strategy, webhook = conversion.get("strategy"), conversion.get("webhook") or {}
-    client, versions = webhook.get("clientConfig"), webhook.get("conversionReviewVersions") or ()
-    client_field, versions_field = at.child("webhookClientConfig"), at.child("conversionReviewVersions")
-    if strategy != "Webhook":
-        for each, value in ((client_field, client), (versions_field, versions)) if strategy else ():
-            if value:
-                yield forbidden_value(each, "should not be set when strategy is not set to Webhook")
-        return
-    if client is None:
-        yield required(client_field, "required when strategy is set to Webhook")
-    else:
-        yield from _validate_client(client, client_field)
-    if not versions:
-        yield required(versions_field)
-    elif not {"v1", "v1beta1"} & set(versions):
-        yield invalid_value(versions_field, list(versions), "must include at least one of v1, v1beta1")
-    for index, each in enumerate(versions):
-        yield from invalid_values(f"{versions_field}[{index}]", each, letter_label_problems(each))
-        if each in versions[:index]:
-            yield invalid_value(f"{versions_field}[{index}]", each, "duplicate version")
+def _schema(schema: Any, _: Any) -> Iterator[FieldError]:
+    if found := schema.get("openAPIV3Schema"):
+        whole = SchemaForm(found).schema
+        errors = [*_type_errors(whole)] or rule_expression_errors(whole)
+        yield from (each.below("openAPIV3Schema") for each in errors)
 
 
-def _validate_client(client: Object, field: str) -> Iterator[FieldError]:
-    url, service = client.get("url"), client.get("service")
-    if (url is None) == (service is None):
-        yield required(field, "exactly one of url or service is required")
-    elif url is not None and not url.startswith("https://"):
-        problem = "'https' is the only allowed URL scheme; desired format: https://host[/path]"
-        yield invalid_value(f"{field}.url", url.partition(":")[0], problem)
-    elif service is not None:
-        yield from (required(f"{field}.service.{name}") for name in ("name", "namespace") if not service.get(name))
-        if not 1 <= service.get("port", 443) <= 65535:
-            problem = "port is not valid: must be between 1 and 65535, inclusive"
-            yield invalid_value(f"{field}.service.port", service["port"], problem)
+def _type_errors(schema: Schema) -> Iterator[FieldError]:
+    if (type_ := schema.get("type")) not in (None, *SCHEMA_TYPES):
+        yield unsupported("type", type_, SCHEMA_TYPES)
+    for (keyword, *rest), each in subschemas(schema):
+        step = f"{keyword}{''.join(f'[{name}]' for name in rest)}"
+        yield from (error.below(step) for error in _type_errors(each))
 
 
-def _validate_schema(schema: Any, at: str) -> Iterator[FieldError]:
-    if found := (schema or {}).get("openAPIV3Schema"):
-        whole, path = SchemaForm(found).schema, f"{at}.{'validation' if at == 'spec' else 'schema'}.openAPIV3Schema"
-        errors = list(_validate_type(whole, path))
-        yield from errors or validate_rule_expressions(whole, path)
-
-
-def _validate_subresource(subresources: Any, at: str) -> Iterator[FieldError]:
-    scale = (subresources or {}).get("scale")
-    if scale is None:
-        return
-    for name, prefixes, where in _SCALE_PATHS:
-        field, path = f"{at}.subresources.scale.{name}", scale.get(name)
-        if path and not path.startswith(prefixes):
-            yield invalid_value(field, path, f"should be a json path under {where}")
-        elif not path and name != "labelSelectorPath":
-            yield required(field)
-
-
-def _validate_column(columns: Any, at: str) -> Iterator[FieldError]:
-    for index, column in enumerate(columns or ()):
-        field = f"{at}.additionalPrinterColumns[{index}]"
-        if not column.get("name"):
-            yield required(f"{field}.name")
-        if not (type_ := column.get("type")):
-            yield required(f"{field}.type")
-        elif type_ not in COLUMN_TYPES:
-            yield invalid_value(f"{field}.type", type_, f"must be one of {','.join(COLUMN_TYPES)}")
-        if not (path := column.get("jsonPath")):
-            yield required(f"{field}.JSONPath")
-        elif not path.startswith("."):
-            yield invalid_value(f"{field}.JSONPath", path, "must be a simple json path starting with .")
-
-
-_PARTS: Final[dict[str, Callable[[Any, str], Iterator[FieldError]]]] = {
-    "schema": _validate_schema,
-    "subresources": _validate_subresource,
-    "additionalPrinterColumns": _validate_column,
+_SCALE: Final[Rows] = {
+    "specReplicasPath": ("needed", rules.text((r"\.spec\..*", "should be a json path under .spec"))),
+    "statusReplicasPath": ("needed", rules.text((r"\.status\..*", "should be a json path under .status"))),
+    "labelSelectorPath": rules.text((r"\.(spec|status)\..*", "should be a json path under either .spec or .status")),
+}
+_COLUMN: Final[Rows] = {
+    "name type jsonPath": "needed",
+    "type": rules.text(("|".join(COLUMN_TYPES), f"must be one of {','.join(COLUMN_TYPES)}")),
+    "jsonPath": rules.text((r"\..*", "must be a simple json path starting with .")),
+}
+_PARTS: Final[dict[str, Check]] = {
+    "schema": _schema,
+    "subresources": rules.table({"scale": _SCALE}),
+    "additionalPrinterColumns": _renamed({"[]": _COLUMN}, {"jsonPath": "JSONPath"}),
 }
 """The parts of a version that have a validation of their own."""
 
 
-def _validate_stored(document: Object) -> Iterator[FieldError]:
-    """Validates the versions that the status names as stored."""
-    versions = [each["name"] for each in document["spec"]["versions"]]
-    stored = (document.get("status") or {}).get("storedVersions") or []
-    path = "status.storedVersions"
-    for index, name in enumerate(stored):
-        if name not in versions:
-            problem = (
-                f"missing from spec.versions; {name} was previously a storage version, and must remain in "
-                f"spec.versions until a storage migration ensures no data remains persisted in {name} and removes "
-                f"{name} from {path}"
-            )
-            yield invalid_value(f"{path}[{index}]", name, problem)
-
-
-def _version(version: Object) -> dict[str, Any]:
-    """A version as Go prints the internal type."""
-    return {
-        "Name": version.get("name", ""),
-        "Served": version.get("served", False),
-        "Storage": version.get("storage", False),
-        "Deprecated": version.get("deprecated", False),
-        "DeprecationWarning": version.get("deprecationWarning"),
-        "Schema": None,
-        "Subresources": version.get("subresources"),
-        "AdditionalPrinterColumns": version.get("additionalPrinterColumns"),
-        "SelectableFields": version.get("selectableFields"),
-    }
-
-
-def _validate_type(schema: Schema, path: str) -> Iterator[FieldError]:
-    yield from validate_one_of(f"{path}.type", schema.get("type"), SCHEMA_TYPES, optional=True)
-    for steps, each in subschemas(schema):
-        keyword, *rest = steps
-        yield from _validate_type(each, f"{path}.{keyword}" + "".join(f"[{step}]" for step in rest))
-
-
-_HAS_DOT: Final = holds(
-    lambda group: not group or "." in group or bool(subdomain_problems(group)),
-    "should be a domain with at least one dot",
-)
-_FORM: Final = sub_table(
+_NAMES: Final[Rows] = {
+    "plural singular kind listKind": "needed",
+    "plural singular shortNames[] categories[]": "letter-label",
+    "kind listKind": "kind",
+    lambda names: names.get("listKind") == names.get("kind"): {
+        "listKind": "Invalid value: {}: kind and listKind may not be the same"
+    },
+}
+_NO_DOT: Final = "should be a domain with at least one dot"
+_FORM: Final = rules.table(
     (
-        frozen(),
-        sub_table(_name, when=is_new),
+        rules.frozen(),
+        rules.new(_name),
         {
-            "spec.group": ("needed subdomain", _HAS_DOT),
+            "spec.group": ("needed subdomain", {is_subdomain: rules.text((r".*\..*", _NO_DOT))}),
             "spec.scope": "needed |Cluster|Namespaced",
-            "spec.names!": (
-                {
-                    "plural singular kind listKind": "needed",
-                    "plural singular shortNames[] categories[]": "letter-label",
-                    "kind listKind": "kind",
-                },
-                invalid(
-                    "listKind",
-                    lambda names: names["listKind"] != names.get("kind"),
-                    "kind and listKind may not be the same",
-                ),
-            ),
-            "spec.conversion!": ({"strategy": "needed |None|Webhook"}, _conversion),
-            "spec.versions": FieldRule(_versions, missing=True, is_local=False),
+            "spec.names!": _NAMES,
+            "spec.conversion!": _renamed(_CONVERSION, _INTERNAL_NAMES),
             "spec.versions[]": {"name": "given-letter-label", "schema!.openAPIV3Schema": "given"},
         },
+        _versions,
     )
 )
-CUSTOM_RESOURCE_DEFINITION: Final = placed(_definition)
 
 
 def defaulted(document: dict[str, Any]) -> dict[str, Any]:
@@ -254,8 +234,13 @@ _BLOCKED: Final = (
     "some validation rules were not checked because the object was invalid; correct the existing errors to complete "
     "validation"
 )
-_RULE_REASONS: Final = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
-_REASONS: Final = {"FieldValueForbidden": "Forbidden", "FieldValueRequired": "Required value"}
+_VALUELESS: Final = ("FieldValueForbidden", "FieldValueRequired")
+_RULE_REASONS: Final = {
+    "FieldValueDuplicate": "Duplicate value",
+    "FieldValueForbidden": "Forbidden",
+    "FieldValueInvalid": "Invalid value",
+    "FieldValueRequired": "Required value",
+}
 _OVERLOAD: Final = "call arguments did not match a supported operator, function or macro signature for rule"
 
 
@@ -272,31 +257,26 @@ def validate_rules(obj: Object, schema: Schema, old: Object | None, errors: Sequ
 def _cause(broken: BrokenRule) -> FieldError:
     field, rule, detail = broken.field or _ROOT, broken.rule, broken.detail
     if broken.verdict is RuleVerdict.FAILED:
-        named = rule.message or rule.rule
-        if detail.startswith("no such overload"):
-            return invalid_value(field, rule.schema_type, f"'{detail}': {_OVERLOAD}: {named}")
-        return invalid_value(field, rule.schema_type, f"{detail} evaluating rule: {named}")
-    if rule.reason in _REASONS:
-        return FieldError(rule.reason, f"{_REASONS[rule.reason]}: {detail}", field)
-    is_scalar = broken.value is not None
-    if rule.reason == "FieldValueDuplicate":
-        return duplicate(field, broken.value) if is_scalar else FieldError(rule.reason, "Duplicate value", field)
-    if is_scalar:
-        return invalid_value(field, broken.value, detail)
-    return FieldError("FieldValueInvalid", f"Invalid value: {detail}", field)
+        problem = f"'{detail}': {_OVERLOAD}" if detail.startswith("no such overload") else f"{detail} evaluating rule"
+        return invalid_value(field, rule.schema_type, f"{problem}: {rule.message or rule.rule}")
+    shown = [] if broken.value is None or rule.reason in _VALUELESS else [orjson.dumps(broken.value).decode()]
+    words = [] if rule.reason == "FieldValueDuplicate" else [detail]
+    return FieldError(rule.reason, ": ".join((_RULE_REASONS[rule.reason], *shown, *words)), field)
 
 
-def validate_rule_expressions(schema: Schema, path: str) -> Iterator[FieldError]:
+_UNNAMED: Final = ("items", "additionalProperties")  # keywords with one schema
+
+
+def rule_expression_errors(schema: Schema) -> Iterator[FieldError]:
     """The rules for which a CRD is rejected. The real server prints its Go structure and the place in the rule."""
     for each in cel_rules(schema).rules:
-        field, steps = path, iter(each.path)
-        for keyword in steps:
-            field += f".{keyword}" if keyword in ("items", "additionalProperties") else f".{keyword}[{next(steps)}]"
+        steps = iter(each.path)
+        field = ".".join(each if each in _UNNAMED else f"{each}[{next(steps)}]" for each in steps)
         if each.is_invalid:
-            yield FieldError(
-                "FieldValueInvalid", f"Invalid value: {each.rule}: compilation failed: {each.problem}", f"{field}.rule"
-            )
-        yield from validate_one_of(f"{field}.reason", each.reason, _RULE_REASONS)
+            message = f"Invalid value: {each.rule}: compilation failed: {each.problem}"
+            yield FieldError(_INVALID, message, f"{field}.rule")
+        if each.reason not in _RULE_REASONS:
+            yield unsupported(f"{field}.reason", each.reason, _RULE_REASONS)
         if each.wrong_field:
             yield invalid_value(f"{field}.fieldPath", each.wrong_field, "must be a valid path")
 

@@ -4,6 +4,7 @@ addresses."""
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -14,7 +15,7 @@ from ruleop.kubernetes.labels import NOT_SUBDOMAIN, key_problems, label_value_pr
 from ruleop.kubernetes.names import LABEL, SUBDOMAIN
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
 
 
 class FieldError(NamedTuple):
@@ -28,9 +29,44 @@ class FieldError(NamedTuple):
         found = {"reason": self.reason, "message": self.message}
         return {**found, "field": self.field} if self.field else found
 
+    def below(self, step: str) -> FieldError:
+        """The error of a part of a value as one of the whole: `step` is the name of a field, or an index."""
+        field = self.field
+        dot = "." if field and step and not field.startswith("[") else ""
+        return FieldError(self.reason, self.message, f"{step}{dot}{field}")
+
+
+_REASONS: Final = {
+    "Invalid value": "FieldValueInvalid",
+    "Required value": "FieldValueRequired",
+    "Forbidden": "FieldValueForbidden",
+    "Duplicate value": "FieldValueDuplicate",
+    "Not found": "FieldValueNotFound",
+    "Unsupported value": "FieldValueNotSupported",
+}
+
 
 def _shown(value: object) -> str:
     return orjson.dumps(value).decode()
+
+
+def is_message(text: str) -> bool:
+    """Whether a text is a whole message, such as `Forbidden: may not be set`."""
+    return text.partition(": ")[0] in _REASONS
+
+
+def refusal(message: str, value: Any, field: str = "") -> FieldError:
+    """The error with a message, in which `{}` is the value, and `{name}` one of its fields."""
+
+    def shown(slot: re.Match[str]) -> str:
+        if not slot[1]:
+            return _shown(value)
+        return _shown(value.get(slot[1], "")) if isinstance(value, Mapping) else slot[0]
+
+    return FieldError(_REASONS[message.partition(": ")[0]], _SLOT.sub(shown, message), field)
+
+
+_SLOT: Final = re.compile(r"\{(\w*)\}")
 
 
 def unsupported(field: str, value: object, supported: Iterable[str]) -> FieldError:
@@ -39,14 +75,6 @@ def unsupported(field: str, value: object, supported: Iterable[str]) -> FieldErr
     return FieldError(
         "FieldValueNotSupported", f"Unsupported value: {_shown(value)}: supported values: {listed}", field
     )
-
-
-def validate_one_of(
-    field: str, value: object, supported: Collection[str], *, optional: bool = False
-) -> Iterator[FieldError]:
-    """Validates a value of an enumeration. `optional`: it may be missing."""
-    if value not in supported and not (optional and value is None):
-        yield unsupported(field, value, supported)
 
 
 def invalid_value(field: str, value: object, problem: str = "") -> FieldError:
@@ -67,10 +95,6 @@ def required(field: str, problem: str = "") -> FieldError:
     return FieldError("FieldValueRequired", f"Required value: {problem}" if problem else "Required value", field)
 
 
-def duplicate(field: str, value: object) -> FieldError:
-    return FieldError("FieldValueDuplicate", f"Duplicate value: {_shown(value)}", field)
-
-
 def too_long(field: str, limit: int) -> FieldError:
     return FieldError("FieldValueTooLong", f"Too long: may not be more than {limit} bytes", field)
 
@@ -82,13 +106,23 @@ def forbidden_value(field: str, problem: str) -> FieldError:
 # -- names, labels, ports --------------------------------------------------------------------------------------------
 
 
-_SUBDOMAIN: Final = re.compile(SUBDOMAIN)
-_LABEL: Final = re.compile(LABEL)
-_LETTER_LABEL: Final = re.compile(f"(?=[a-z]){LABEL}")
-_PORT_NAME: Final = re.compile(r"[-a-z0-9]*")
-_CONFIG_KEY: Final = re.compile(r"[-._a-zA-Z0-9]+")
-LONGEST_PORT_NAME: Final = 15
 LARGEST_ANNOTATIONS: Final = 256 * 1024
+
+
+def form(*rows: tuple[str, str]) -> Callable[[str], tuple[str, ...]]:
+    """The reasons for which a text is not of a form: the words for each pattern that it does not match."""
+    tests = [(re.compile(pattern, re.DOTALL).fullmatch, words) for pattern, words in rows]
+
+    @lru_cache(maxsize=1024)
+    def problems(text: str) -> tuple[str, ...]:
+        return tuple(words for matches, words in tests if not matches(text))
+
+    return problems
+
+
+def _at_most(length: int) -> tuple[str, str]:
+    return f".{{,{length}}}", f"must be no more than {length} characters"
+
 
 _NOT_LABEL: Final = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
@@ -109,71 +143,47 @@ _NOT_WILDCARD: Final = (
     "lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', "
     r"regex used for validation is '\*\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
 )
+_simple_label_problems: Final = form(_at_most(63), (LABEL, _NOT_LABEL))
+letter_label_problems: Final = form(_at_most(63), (f"(?=[a-z]){LABEL}", _NOT_LETTER_LABEL))
+subdomain_problems: Final = form(_at_most(253), (SUBDOMAIN, NOT_SUBDOMAIN))
+_starred_problems: Final = form((rf"\*\.{SUBDOMAIN}", _NOT_WILDCARD))
+port_name_problems: Final = form(
+    _at_most(15),
+    ("[-a-z0-9]*", "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)"),
+    (".*[a-z].*", "must contain at least one letter (a-z)"),
+    ("(?!.*--).*", "must not contain consecutive hyphens"),
+    (r"(?!-|.*-\Z).*", "must not begin or end with a hyphen"),
+)
+path_segment_problems: Final = form(
+    (r"(?!\.\Z).*", "may not be '.'"),
+    (r"(?!\.\.\Z).*", "may not be '..'"),
+    ("[^/]*", "may not contain '/'"),
+    ("[^%]*", "may not contain '%'"),
+)
+config_key_problems: Final = form(
+    _at_most(253),
+    ("[-._a-zA-Z0-9]+", _NOT_CONFIG_KEY),
+    (r"(?!\.\Z).*", "must not be '.'"),
+    (r"(?!\.\.\Z).*", "must not be '..'"),
+    (r"(?!\.\..).*", "must not start with '..'"),
+)
+"""Of the key of an entry of a ConfigMap or a Secret."""
 
 
-@lru_cache(maxsize=1024)
 def label_problems(name: str) -> tuple[str, ...]:
-    """The reasons for which a text is not a label: the name of a container, a Namespace, a Service."""
-    if "." in name and _SUBDOMAIN.fullmatch(name):
-        return ("must not contain dots",)
-    return tuple(_problems(name, _LABEL, 63, _NOT_LABEL))
+    """Of a label: the name of a container, a Namespace, a Service."""
+    is_subdomain = "." in name and not subdomain_problems(name)
+    return ("must not contain dots",) if is_subdomain else _simple_label_problems(name)
 
 
-def letter_label_problems(name: str) -> Iterator[str]:
-    """The reasons for which a text is not a label that begins with a letter: a plural, a version."""
-    return _problems(name, _LETTER_LABEL, 63, _NOT_LETTER_LABEL)
-
-
-def kind_problems(kind: str) -> Iterator[str]:
+def kind_problems(kind: str) -> list[str]:
     problems = letter_label_problems(kind.lower())
-    return (f"may have mixed case, but should otherwise match: {each}" for each in problems)
+    return [f"may have mixed case, but should otherwise match: {each}" for each in problems]
 
 
-@lru_cache(maxsize=1024)
-def subdomain_problems(name: str) -> tuple[str, ...]:
-    """The reasons for which a text is not a subdomain: the name of most objects."""
-    return tuple(_problems(name, _SUBDOMAIN, 253, NOT_SUBDOMAIN))
-
-
-def wildcard_problems(name: str) -> Iterator[str]:
-    """The reasons for which a text is neither a subdomain nor one behind `*.`."""
-    if "*" not in name:
-        yield from subdomain_problems(name)
-    elif not name.startswith("*.") or not _SUBDOMAIN.fullmatch(name[2:]):
-        yield _NOT_WILDCARD
-
-
-def _problems(name: str, pattern: re.Pattern[str], limit: int, problem: str) -> Iterator[str]:
-    if len(name) > limit:
-        yield f"must be no more than {limit} characters"
-    if not pattern.fullmatch(name):
-        yield problem
-
-
-@lru_cache(maxsize=1024)
-def port_name_problems(name: str) -> tuple[str, ...]:
-    return tuple(_port_name_problems(name))
-
-
-def _port_name_problems(name: str) -> Iterator[str]:
-    if len(name) > LONGEST_PORT_NAME:
-        yield f"must be no more than {LONGEST_PORT_NAME} characters"
-    if not _PORT_NAME.fullmatch(name):
-        yield "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)"
-    if not re.search("[a-z]", name):
-        yield "must contain at least one letter (a-z)"
-    if "--" in name:
-        yield "must not contain consecutive hyphens"
-    if name.startswith("-") or name.endswith("-"):
-        yield "must not begin or end with a hyphen"
-
-
-def path_segment_problems(name: str) -> Iterator[str]:
-    if name in (".", ".."):
-        yield f"may not be '{name}'"
-    for letter in "/%":
-        if letter in name:
-            yield f"may not contain '{letter}'"
+def wildcard_problems(name: str) -> tuple[str, ...]:
+    """Of a subdomain, or of one behind `*.`."""
+    return _starred_problems(name) if "*" in name else subdomain_problems(name)
 
 
 def validate_labels(labels: Mapping[str, str], field: str = "metadata.labels") -> Iterator[FieldError]:
@@ -190,24 +200,9 @@ def validate_annotations(annotations: Mapping[str, str], field: str = "metadata.
         yield too_long(field, LARGEST_ANNOTATIONS)
 
 
-def config_key_problems(key: str) -> Iterator[str]:
-    """The reasons for which a text is not the key of an entry of a ConfigMap or a Secret."""
-    if len(key) > 253:
-        yield "must be no more than 253 characters"
-    if not _CONFIG_KEY.fullmatch(key):
-        yield _NOT_CONFIG_KEY
-    if key in (".", ".."):
-        yield f"must not be '{key}'"
-    elif key.startswith(".."):
-        yield "must not start with '..'"
-
-
 # -- IP addresses and CIDR values ------------------------------------------------------------------------------------
 
 
-_NOT_ADDRESS: Final = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
-_NOT_CIDR: Final = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
-_NOT_EXTERNAL: Final = "may not be unspecified, or in a loopback or link-local range"
 _LENGTH: Final = re.compile(r"0|[1-9][0-9]*", re.ASCII)
 _OWN_NETWORKS: Final = tuple(
     ip_network(each)
@@ -238,20 +233,20 @@ def parse_network(text: str) -> IPv4Network | IPv6Network | None:
         return None
 
 
-def validate_address(field: str, text: str) -> Iterator[FieldError]:
+def address_problems(text: str) -> Iterator[str]:
     if parse_address(text) is None:
-        yield invalid_value(field, text, _NOT_ADDRESS)
+        yield "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 
 
-def validate_external_address(field: str, text: str) -> Iterator[FieldError]:
-    """An address of other machines is not one of the machine itself or of its link."""
-    yield from validate_address(field, text)
+def external_address_problems(text: str) -> Iterator[str]:
+    """The address of another machine is not one of the machine itself or of its link."""
+    yield from address_problems(text)
     if (parsed := parse_address(text)) is not None and any(parsed in each for each in _OWN_NETWORKS):
-        yield invalid_value(field, text, _NOT_EXTERNAL)
+        yield "may not be unspecified, or in a loopback or link-local range"
 
 
-def validate_cidr(field: str, text: str) -> Iterator[FieldError]:
+def network_problems(text: str) -> Iterator[str]:
     if (parsed := parse_network(text)) is None:
-        yield invalid_value(field, text, _NOT_CIDR)
+        yield "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
     elif parse_address(text.partition("/")[0]) != parsed.network_address:
-        yield invalid_value(field, text, "must not have bits set beyond the prefix length")
+        yield "must not have bits set beyond the prefix length"

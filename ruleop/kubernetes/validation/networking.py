@@ -4,237 +4,181 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.kubernetes.builtin.immutable_fields import immutable_changes, value_at
+from ruleop.kubernetes.builtin.immutable_fields import value_at
+from ruleop.kubernetes.validation import rules
 from ruleop.kubernetes.validation.field_errors import (
     FieldError,
-    forbidden_value,
-    immutable_value,
-    invalid_value,
     invalid_values,
+    network_problems,
     parse_address,
     parse_network,
-    required,
+    refusal,
     subdomain_problems,
     too_long,
-    unsupported,
-    validate_cidr,
-    validate_external_address,
-)
-from ruleop.kubernetes.validation.rules import (
-    FieldRule,
-    Rows,
-    frozen,
-    holds,
-    is_changed,
-    is_new,
-    missing,
-    needed,
-    one_of,
-    placed,
-    rule,
-    sub_table,
-    unique,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.kubernetes.validation.rules import At, Errors
+    from ruleop.kubernetes.validation.rules import Errors, Rows
+
+
+# -- Ingresses -------------------------------------------------------------------------------------------------------
 
 
 _CLASS: Final = "kubernetes.io/ingress.class"
 
 
-def _class(ingress: Any, _: At) -> Errors:
-    annotated = (ingress["metadata"].get("annotations") or {}).get(_CLASS)
-    if annotated in (None, (name := value_at(ingress, "spec.ingressClassName"))) or name is None:
+def _class(ingress: Any, _: Any) -> Errors:
+    annotated, name = ingress["metadata"].get("annotations") or {}, value_at(ingress, "spec.ingressClassName")
+    if name is None or annotated.get(_CLASS, name) == name:
         return ()
-    words = "must match `ingressClassName` when both are specified"
-    return (invalid_value(f"annotations.{_CLASS}", annotated, words),)
+    message = "Invalid value: {}: must match `ingressClassName` when both are specified"
+    return (refusal(message, annotated[_CLASS], f"annotations.{_CLASS}"),)
 
 
-def _path(item: Any, at: At) -> Iterator[FieldError]:
-    path, type_ = item.get("path", ""), item.get("pathType")
-    if not path.startswith("/") and (path or type_ != "ImplementationSpecific"):
-        yield invalid_value(at.child("path"), path, "must be an absolute path")
-    if type_ != "ImplementationSpecific":
-        for each in ("//", "/./", "/../", "%2f", "%2F"):
-            if each in path:
-                yield invalid_value(at.child("path"), path, f"must not contain '{each}'")
-        for each in ("/..", "/."):
-            if path.endswith(each):
-                yield invalid_value(at.child("path"), path, f"cannot end with '{each}'")
+def _path_problems(path: str) -> Iterator[str]:
+    yield from (f"must not contain '{each}'" for each in ("//", "/./", "/../", "%2f", "%2F") if each in path)
+    yield from (f"cannot end with '{each}'" for each in ("/..", "/.") if path.endswith(each))
 
 
-def _backend(backend: Any, at: At) -> Iterator[FieldError]:
-    resource, service = backend.get("resource"), backend.get("service")
-    if (resource is None) == (service is None):
-        words = (
-            "resource or service backend is required"
-            if resource is None
-            else "cannot set both resource and service backends"
-        )
-        yield invalid_value(at.field, "", words)
-    elif service is not None:
-        port = service.get("port") or {}
-        if port.get("name") and port.get("number"):
-            yield invalid_value(at.field, "", "cannot set both port name & port number")
-        elif not port.get("name") and not port.get("number"):
-            yield required(at.field, "port name or number is required")
+def _port(backend: Any) -> Any:
+    return value_at(backend, "service.port") or {}
 
 
-_PORT_OF: Final = sub_table(
-    {"name": "port-name", "number": "port"}, when=lambda port, _: not (port.get("name") and port.get("number"))
-)
-_BACKEND: Final[Rows] = (
-    _backend,
-    sub_table(
-        {
-            "resource": {"apiGroup": "subdomain", "kind name": "segment"},
-            "service.name": "needed label",
-            "service.port": _PORT_OF,
-        },
-        when=lambda backend, _: None in (backend.get("resource"), backend.get("service")),
+_BACKEND: Final[Rows] = {
+    lambda backend: None not in (backend.get("resource"), backend.get("service")): (
+        'Invalid value: "": cannot set both resource and service backends'
     ),
-)
-_PATH_TYPES: Final = ("Exact", "ImplementationSpecific", "Prefix")
-
-
-def _path_type(value: Any, at: At) -> Errors:
-    return (required(at.field, "pathType must be specified"),) if value is None else ()
-
-
-_PATHS: Final[Rows] = (
-    {"pathType": (missing(_path_type), one_of(*_PATH_TYPES))},
-    sub_table(_path, when=lambda item, _: item.get("pathType") in _PATH_TYPES),
-    sub_table({"backend!": _BACKEND}, when=lambda item, _: item.get("pathType") is not None),
-)
-
-
-def _default(spec: Any, at: At) -> Errors:
-    words = "either `defaultBackend` or `rules` must be specified"
-    is_given = spec.get("rules") or spec.get("defaultBackend") is not None
-    return () if is_given else (invalid_value(at.field, spec.get("rules"), words),)
-
-
-_NO_ADDRESS: Final = holds(lambda host: parse_address(host) is None, "must be a DNS name, not an IP address")
-INGRESS: Final[Rows] = (
-    sub_table(_class, when=is_new),
-    {
-        "spec!": (
-            {
-                "defaultBackend": _BACKEND,
-                "rules[].host": (_NO_ADDRESS, "wildcard"),
-                "rules[].http.paths": "needed",
-                "rules[].http.paths[]": _PATHS,
-                "tls[].hosts[]": "full-wildcard",
-                "tls[].secretName": "subdomain",
-                "ingressClassName": "full-subdomain",
-            },
-            _default,
-        )
+    lambda backend: (backend.get("resource"), backend.get("service")) == (None, None): (
+        'Invalid value: "": resource or service backend is required'
+    ),
+    rules.lacks("service"): {"resource": {"apiGroup": "subdomain", "kind name": "needed segment"}},
+    rules.lacks("resource"): {
+        "service.name": "needed label",
+        lambda backend: _port(backend).get("name") and _port(backend).get("number"): (
+            'Invalid value: "": cannot set both port name & port number'
+        ),
+        lambda backend: not _port(backend).get("name") or not _port(backend).get("number"): {
+            "service.port": {"name": "port-name", "number": "port"},
+            rules.has("service"): {rules.fails(_port): rules.always("Required value: port name or number is required")},
+        },
     },
-)
+}
 
 
-def _controller(controller: Any, at: At) -> Iterator[FieldError]:
-    if immutable_changes(at.root, at.old_root):
-        yield immutable_value(at.field, controller)
-    elif not controller:
-        yield required(at.field)
-    else:
-        if len(controller) > 250:
-            yield too_long(at.field, 250)
-        domain, _, path = controller.partition("/")
-        if domain and path:
-            yield from invalid_values(at.field, domain, subdomain_problems(domain))
-        else:
-            yield invalid_value(at.field, controller, 'must be a domain-prefixed path (such as "acme.io/foo")')
+def _is_relative(item: Any) -> bool:
+    path, type_ = item.get("path", ""), item.get("pathType")
+    return type_ in _PATH_TYPES and not path.startswith("/") and (path or type_ != "ImplementationSpecific")
 
 
-INGRESS_CLASS: Final[Rows] = {"spec!.controller": FieldRule(_controller, missing=True, is_local=False)}
+_PATH_TYPES: Final = ("Exact", "ImplementationSpecific", "Prefix")
+_PATHS: Final[Rows] = {
+    "pathType": rules.one_of(*_PATH_TYPES),
+    rules.lacks("pathType"): rules.always("Required value: pathType must be specified", "pathType"),
+    rules.equals("pathType", "Exact", "Prefix"): {"path": rules.named(_path_problems)},
+    _is_relative: rules.always("Invalid value: {path}: must be an absolute path", "path"),
+    rules.has("pathType"): {"backend!": _BACKEND},
+}
+_INGRESS: Final[Rows] = {
+    "defaultBackend": _BACKEND,
+    "rules[].host": ("wildcard", {parse_address: "Invalid value: {}: must be a DNS name, not an IP address"}),
+    "rules[].http.paths": "needed",
+    "rules[].http.paths[]": _PATHS,
+    "tls[].hosts[]": "full-wildcard",
+    "tls[].secretName": "subdomain",
+    "ingressClassName": "full-subdomain",
+    lambda spec: not spec.get("rules") and spec.get("defaultBackend") is None: (
+        lambda spec, _: (refusal(_NO_RULES, spec.get("rules")),)
+    ),
+}
+_NO_RULES: Final = "Invalid value: {}: either `defaultBackend` or `rules` must be specified"
+INGRESS: Final[Rows] = (rules.new(_class), {"spec!": _INGRESS})
 
 
-def _block(block: Any, at: At) -> Iterator[FieldError]:
-    if not (cidr := block.get("cidr", "")):
-        yield required(at.child("cidr"))
-        return
-    yield from validate_cidr(at.child("cidr"), cidr)
-    whole: Any = parse_network(cidr)
+def _controller(controller: Any, _: Any) -> Iterator[FieldError]:
+    domain, _, path = controller.partition("/")
+    if len(controller) > 250:
+        yield too_long("", 250)
+    if domain and path:
+        yield from invalid_values("", domain, subdomain_problems(domain))
+    elif controller:
+        yield refusal('Invalid value: {}: must be a domain-prefixed path (such as "acme.io/foo")', controller)
+
+
+INGRESS_CLASS: Final[Rows] = (rules.frozen(), rules.new({"spec!.controller": ("needed", _controller)}))
+
+
+# -- NetworkPolicies and EndpointSlices ------------------------------------------------------------------------------
+
+
+def _exceptions(block: Any, _: Any) -> Iterator[FieldError]:
+    whole: Any = parse_network(block.get("cidr", ""))
     for index, each in enumerate(block.get("except") or () if whole is not None else ()):
-        yield from validate_cidr(at.child(f"except[{index}]"), each)
+        yield from invalid_values(f"except[{index}]", each, network_problems(each))
         part: Any = parse_network(each)
         if part is not None and (part.version != whole.version or part == whole or not part.subnet_of(whole)):
-            yield invalid_value(at.child(f"except[{index}]"), each, "must be a strict subset of `cidr`")
+            yield refusal("Invalid value: {}: must be a strict subset of `cidr`", each, f"except[{index}]")
 
 
-def _end_port(port: Any, at: At) -> Errors:
-    number, end, field = port.get("port"), port.get("endPort"), at.child("endPort")
-    if end is None:
-        return
-    if not isinstance(number, int):
-        state = "not specified" if number is None else "non-numeric"
-        yield invalid_value(field, end, f"may not be specified when `port` is {state}")
-        return
-    if end < number:
-        yield invalid_value(field, number, "must be greater than or equal to `port`")
-    yield from rule("port-or-name").check(end, at._replace(field=field))
+def _selects(peer: Any) -> bool:
+    return "podSelector" in peer or "namespaceSelector" in peer
 
 
-def _peer(peer: Any, at: At) -> Iterator[FieldError]:
-    selects = "podSelector" in peer or "namespaceSelector" in peer
-    if "ipBlock" not in peer and not selects:
-        yield required(at.field, "must specify a peer")
-    elif "ipBlock" in peer and selects:
-        yield forbidden_value(at.field, "may not specify both ipBlock and another peer")
-
-
-_PEER: Final[Rows] = ({"podSelector namespaceSelector": "selector", "ipBlock": _block}, _peer)
-_PORTS: Final[Rows] = ({"protocol": "TCP|UDP|SCTP", "port": "optional-port-or-name"}, _end_port)
-
-
-def _types(types: Any, at: At) -> Iterator[FieldError]:
-    known = ("Ingress", "Egress")
-    if len(types) > len(known):
-        yield invalid_value(at.field, types, "may not specify more than two policyTypes")
-        return
-    yield from (
-        unsupported(f"{at.field}[{index}]", each, known) for index, each in enumerate(types) if each not in known
-    )
-
-
+_BLOCK: Final[Rows] = ({"cidr": "needed network"}, _exceptions)
+_PEER: Final[Rows] = {
+    "podSelector namespaceSelector": "selector",
+    "ipBlock": _BLOCK,
+    _selects: {rules.has("ipBlock"): "Forbidden: may not specify both ipBlock and another peer"},
+    rules.fails(_selects): {rules.lacks("ipBlock"): rules.always("Required value: must specify a peer")},
+}
+_BACKWARDS: Final = "Invalid value: {port}: must be greater than or equal to `port`"
+_PORT: Final[Rows] = {
+    "protocol": "TCP|UDP|SCTP",
+    "port": "optional-port-or-name",
+    rules.lacks("port"): {"endPort": "Invalid value: {}: may not be specified when `port` is not specified"},
+    lambda port: isinstance(port.get("port"), str): {
+        "endPort": "Invalid value: {}: may not be specified when `port` is non-numeric"
+    },
+    lambda port: isinstance(port.get("port"), int): {
+        "endPort": "optional-port-or-name",
+        lambda port: port.get("endPort", 2**31) < port["port"]: rules.always(_BACKWARDS, "endPort"),
+    },
+}
 NETWORK_POLICY: Final[Rows] = {
     "spec": {
         "podSelector": "selector",
-        "ingress[].ports[] egress[].ports[]": _PORTS,
+        "ingress[].ports[] egress[].ports[]": _PORT,
         "ingress[].from[] egress[].to[]": _PEER,
-        "policyTypes": _types,
+        "policyTypes": {
+            lambda types: len(types) > 2: "Invalid value: {}: may not specify more than two policyTypes",
+            lambda types: len(types) <= 2: {"[]": "Ingress|Egress"},
+        },
     }
 }
 
 
-def _addresses(addresses: Any, at: At) -> Iterator[FieldError]:
+def _of_family(family: str) -> Rows:
     """The addresses of an endpoint are of the type of their slice."""
-    family = at.root.get("addressType")
-    for index, each in enumerate(addresses if family in ("IPv4", "IPv6") else ()):
-        errors = list(validate_external_address(f"{at.field}[{index}]", each))
-        if (":" in each) != (family == "IPv6") and not any("must be a valid" in error.message for error in errors):
-            yield invalid_value(at.field, each, f"must be an {family} address")
-        yield from errors
+
+    def check(addresses: Any, _: Any) -> Iterator[FieldError]:
+        for each in addresses:
+            if parse_address(each) is not None and (":" in each) != (family == "IPv6"):
+                yield refusal(f"Invalid value: {{}}: must be an {family} address", each)
+
+    return {"endpoints": rules.changed({"[].addresses": check, "[].addresses[]": "full-external-address"})}
 
 
 ENDPOINT_SLICE: Final[Rows] = (
-    frozen(),
+    rules.frozen(),
     {
         "addressType": "needed |FQDN|IPv4|IPv6",
-        "ports": unique("name", empty=True),
+        rules.equals("addressType", "IPv4"): _of_family("IPv4"),
+        rules.equals("addressType", "IPv6"): _of_family("IPv6"),
+        "ports": rules.unique("name", empty=True),
         "ports[]": {"name": "label", "protocol": "PROTOCOL", "appProtocol": "full-key"},
-        "endpoints": sub_table(
-            {
-                "[].addresses": (needed("must contain at least 1 address"), placed(_addresses)),
-                "[].hostname": "full-label",
-            },
-            when=is_changed,
+        "endpoints": rules.changed(
+            {"[].addresses": "Required value: must contain at least 1 address", "[].hostname": "full-label"}
         ),
     },
 )

@@ -18,7 +18,7 @@ from ruleop.kubernetes.validation.custom_resource_definitions import (
     defaulted,
     rule_warnings,
 )
-from ruleop.kubernetes.validation.rules import At, RuleTable
+from ruleop.kubernetes.validation.rules import table
 from ruleop.values import dataclass
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ruleop.kubernetes.kinds import Object
     from ruleop.kubernetes.validation.field_errors import FieldError
-    from ruleop.kubernetes.validation.rules import Rows
+    from ruleop.kubernetes.validation.rules import Check, Rows
 
 
 # -- pods ------------------------------------------------------------------------------------------------------------
@@ -38,10 +38,8 @@ def with_pod_defaults(pod: dict[str, Any]) -> dict[str, Any]:
     for name in ("containers", "initContainers"):
         if name in spec:
             spec[name] = [_container(each, host=bool(spec.get("hostNetwork"))) for each in spec[name]]
-    found = {**pod, "spec": spec}
-    if "status" in pod and "qosClass" not in pod["status"]:
-        found["status"] = {"qosClass": service_class(spec), **pod["status"]}
-    return found
+    status = {"status": {"qosClass": service_class(spec), **pod["status"]}} if "status" in pod else {}
+    return {**pod, "spec": spec, **status}
 
 
 def _container(container: Object, *, host: bool) -> dict[str, Any]:
@@ -55,7 +53,8 @@ def _container(container: Object, *, host: bool) -> dict[str, Any]:
         found["imagePullPolicy"] = "Always" if tag == "latest" or not (tag or digest) else "IfNotPresent"
     if host and "ports" in found:
         found["ports"] = [
-            {**each, "hostPort": each.get("hostPort") or each["containerPort"]} for each in found["ports"]
+            {**each, "hostPort": number} if (number := each.get("hostPort") or each.get("containerPort")) else each
+            for each in found["ports"]
         ]
     return found
 
@@ -106,24 +105,18 @@ def numbered(daemon_set: dict[str, Any], number: int) -> dict[str, Any]:
 
 def with_job_defaults(job: dict[str, Any]) -> dict[str, Any]:
     """A Job has defaults that the template in a CronJob does not have. Without labels it gets those of its pods."""
-    spec, metadata = dict(job.get("spec") or {}), job["metadata"]
-    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
-    if labels and not metadata.get("labels"):
-        job = {**job, "metadata": {**metadata, "labels": labels}}
-    if "completions" not in spec and "parallelism" not in spec:
-        spec["completions"] = 1
-    policy = "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed"
-    limit = 2**31 - 1 if "backoffLimitPerIndex" in spec else 6
     spec = {
         "parallelism": 1,
-        "backoffLimit": limit,
+        "backoffLimit": 2**31 - 1 if "backoffLimitPerIndex" in job["spec"] else 6,
         "completionMode": "NonIndexed",
         "suspend": False,
-        "podReplacementPolicy": policy,
+        "podReplacementPolicy": "Failed" if "podFailurePolicy" in job["spec"] else "TerminatingOrFailed",
         "manualSelector": False,
-        **spec,
+        **job["spec"],
     }
-    return {**job, "spec": spec}
+    if job["spec"].keys().isdisjoint(("completions", "parallelism")):
+        spec["completions"] = 1
+    return {**with_labels_of_template(job), "spec": spec}
 
 
 def with_selector(job: dict[str, Any]) -> dict[str, Any]:
@@ -151,27 +144,22 @@ def with_selector(job: dict[str, Any]) -> dict[str, Any]:
 
 def with_encoded_data(secret: dict[str, Any]) -> dict[str, Any]:
     """`stringData` becomes `data`."""
-    if not secret.get("type"):
-        secret = {**secret, "type": "Opaque"}
-    if "stringData" not in secret:
-        return secret
-    found = {name: value for name, value in secret.items() if name != "stringData"}
-    texts = {
-        name: base64.b64encode(str(value).encode()).decode() for name, value in (secret["stringData"] or {}).items()
-    }
-    data = {**(secret.get("data") or {}), **texts}
-    return {**found, "data": data} if data else found
+    found = {**secret, "type": secret.get("type") or "Opaque"}
+    if texts := found.pop("stringData", None):
+        encoded = {name: base64.b64encode(str(value).encode()).decode() for name, value in texts.items()}
+        found["data"] = {**(found.get("data") or {}), **encoded}
+    return found
 
 
 def with_service_defaults(service: dict[str, Any]) -> dict[str, Any]:
-    spec = dict(service.get("spec") or {})
+    spec, found = service.get("spec") or {}, dict[str, Any]()
     if is_exposed(spec):
-        spec.setdefault("externalTrafficPolicy", "Cluster")
+        found["externalTrafficPolicy"] = "Cluster"
     if spec.get("type") in ("ClusterIP", *WITH_NODE_PORTS):
-        spec.setdefault("internalTrafficPolicy", "Cluster")
+        found["internalTrafficPolicy"] = "Cluster"
     if spec.get("type") == "LoadBalancer":
-        spec.setdefault("allocateLoadBalancerNodePorts", True)
-    return {**service, "spec": spec}
+        found["allocateLoadBalancerNodePorts"] = True
+    return {**service, "spec": {**found, **spec}}
 
 
 def as_allocated(service: dict[str, Any]) -> dict[str, Any]:
@@ -235,12 +223,12 @@ class Validator:
 
     def validate(self, new: Object, old: Object | None) -> list[FieldError]:
         """The reasons why a new version of an object is not accepted."""
-        return _table(self).errors(new, At("", old, new, old))
+        return list(_check(self)(new, old))
 
 
 @functools.cache
-def _table(validator: Validator) -> RuleTable:
-    return RuleTable(validator.rows)
+def _check(validator: Validator) -> Check:
+    return table(validator.rows)
 
 
 ACCEPTING: Final = Validator()

@@ -17,9 +17,9 @@ from ruleop.kubernetes.validation import (
     HEADLESS,
     INTERNAL_POLICIES,
     WITH_NODE_PORTS,
+    cluster_ip_errors,
     invalid_value,
     is_exposed,
-    validate_cluster_ips,
 )
 from ruleop.localcluster.object_store import SERVICES, Name
 from ruleop.localcluster.status_errors import Rejected, invalid_named
@@ -171,7 +171,7 @@ def _fill_families(spec: dict[str, Any], before: Object) -> Iterator[FieldError]
     given, policy = spec.get("ipFamilies"), spec.get("ipFamilyPolicy") or before.get("ipFamilyPolicy")
     spec["ipFamilies"] = given or (list(_FAMILIES) if any_family and policy != "SingleStack" else ["IPv4"])
     spec["ipFamilyPolicy"] = policy or ("RequireDualStack" if any_family else "SingleStack")
-    if errors := list(validate_cluster_ips(spec)):
+    if errors := [each.below("spec") for each in cluster_ip_errors(spec, None)]:
         yield from errors
     elif not any_family:
         if given and len(given) > 1 and not policy:
