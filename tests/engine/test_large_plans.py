@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from ruleop.kubernetes.kinds import GroupKind
+from ruleop.operator.passes import large_plans
 from ruleop.operator.passes.large_plans import ARRIVAL, AT_ONCE, LONGEST_WAIT, Large, LargePlans
 from ruleop.operator.passes.reconciler import PLAN_IS_SLOW, TURN_AT_LATEST
 from ruleop.operator.queue.work_queue import IMMEDIATELY, Request, Result, Urgency
@@ -238,13 +239,12 @@ async def test_a_large_resource_waits_while_as_many_as_may_have_a_turn(slow_on_t
 async def test_a_resource_is_large_until_its_plans_are_short(slow_on_the_loop, monkeypatch):
     harness = harness_with()
     await harness.reconcile()
-    assert harness.reconciler.large == {WEB}
-    await planned(harness)
-    assert not harness.reconciler.large or not harness.reconciler.environment.large_plans.is_short(1.0)
-    monkeypatch.setattr(GUARD, "patience", 100.0)
-    harness.edit_app(spec={"v": "2"})
-    await planned(harness)
-    assert not harness.reconciler.large
+    for share, large in ((0.0, {WEB}), (1e9, set())):  # of the guard's patience: no plan is short, then each is
+        monkeypatch.setattr(large_plans, "SHORT", share)
+        harness.edit_app(spec={"v": str(share)})
+        assert harness.reconciler.large == {WEB}
+        await planned(harness)
+        assert harness.reconciler.large == large
 
 
 async def test_nothing_is_kept_of_a_large_resource_that_is_gone(slow_on_the_loop):
