@@ -19,7 +19,6 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from ruleop.errors import RuleError, Site
 from ruleop.language.templates import syntax
-from ruleop.language.templates.tree.expressions import MAX_DEPTH
 from ruleop.language.templates.values.text import SlotPlace
 from ruleop.values import dataclass
 
@@ -43,6 +42,8 @@ if TYPE_CHECKING:
 #
 # Tags whose result is printed in their place (`include`, and `filter` and `call` blocks) count as printed, not as tags:
 # the white space around them is kept, so that their output can be indented to their column.
+
+MAX_DEPTH: Final = 200  # of expressions inside others: the evaluator calls itself for each
 
 RawToken: TypeAlias = tuple[int, str, str]
 

@@ -48,7 +48,6 @@ _COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "gt": lambda left, right: left > right,
     "gteq": lambda left, right: left >= right,
 }
-MAX_DEPTH: Final = 200  # of expressions inside others
 _HELPERS: Final = (Namespace, Joiner, Cycler)
 
 
@@ -65,19 +64,8 @@ class Expressions:
         self.callables = callables
         self.render = render
         self.outcome = outcome
-        self._depth = 0
 
     def compute(self, node: syntax.Expr) -> Compute:
-        """Raises RecursionError for an expression that is nested deeper than Python's stack should hold."""
-        if self._depth >= MAX_DEPTH:
-            raise RecursionError
-        self._depth += 1
-        try:
-            return self._made(node)
-        finally:
-            self._depth -= 1
-
-    def _made(self, node: syntax.Expr) -> Compute:
         made: Compute = getattr(self, f"_{type(node).__name__.lower()}")(node)
         return made
 
