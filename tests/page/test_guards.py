@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from ruleop.operator.telemetry import authorization
 from ruleop.operator.telemetry.authorization import Authorizer
 from ruleop.page import serving
 from ruleop.page.guards import ReviewGuard
@@ -200,7 +201,7 @@ def test_a_user_needs_permission_for_the_path_of_the_page(tmp_path: Path) -> Non
         assert asked == [("/page", "x")]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(serving, "review", review)
+        patch.setattr(authorization, "review", review)
         with_page(tmp_path, check)
 
 
