@@ -152,6 +152,18 @@ def test_a_template_nested_too_deeply_for_python_is_refused_at_load(source):
         library().string(source, HERE)
 
 
+def test_entries_in_as_many_conditions_as_load_can_be_rendered():
+    def nested(levels):
+        opened = [f"{'  ' * level}{{% if v %}}\n{'  ' * level}k:\n" for level in range(levels)]
+        closed = [f"{'  ' * level}{{% endif %}}\n" for level in reversed(range(levels))]
+        return "".join([*opened, "  " * levels + "end: 1\n", *closed])
+
+    assert library(nested(79)).text_mapping("main.j2").render({"v": True})
+    for levels in (80, 100):
+        with pytest.raises(RuleErrors, match=r"main\.j2:1: nested too deeply"):
+            library(nested(levels)).text_mapping("main.j2")
+
+
 def test_eighteen_nested_loops_are_allowed():
     assert render("a: " + "{% for i in [1] %}" * 18 + "{{ i }}" + "{% endfor %}" * 18) == {"a": 1}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import re
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import jinja2
 
@@ -23,7 +23,7 @@ from ruleop.language.templates.compile.references import read_tree
 from ruleop.language.templates.compile.value_trees import ValueTree, read_value
 from ruleop.language.templates.compiled import Expression, Reads, StringTemplate, TextTemplate, Tree
 from ruleop.language.templates.syntax import EFFECTS, find, names_in
-from ruleop.language.templates.tree.nodes import Blocks, Constant, DocumentBlock, Statement
+from ruleop.language.templates.tree.nodes import Blocks, Constant, DocumentBlock, Statement, depth_of
 from ruleop.language.templates.tree.templates import FOLDER, Computation, Instrument, Templates
 from ruleop.language.templates.values.faults import RuleErrors, mistake
 from ruleop.nearest import did_you_mean
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from ruleop.language.templates.tree.nodes import Documents, Node
     from ruleop.language.templates.tree.pieces import Form
+    from ruleop.language.templates.tree.templates import File
     from ruleop.language.templates.yaml_reader import YamlNode
 
 
@@ -108,6 +109,16 @@ class TemplateSource:
     named: tuple[Named, ...]
 
 
+MAX_LEVELS: Final = 160
+"""Mappings, lists and statements inside each other: each is a few calls of Python, which has a thousand."""
+
+
+def _require_shallow(file: File) -> None:
+    """Raises RuleErrors for documents that could not be evaluated."""
+    if depth_of(file.form.documents) > MAX_LEVELS:
+        raise mistake("nested too deeply", file.place)
+
+
 class Library:
     """The templates of a project. It is loaded by one thread."""
 
@@ -163,7 +174,7 @@ class Library:
         def parse() -> None:
             for each in files:
                 self.templates.file(each)
-            _ = self.templates.file(name).form.documents
+            _require_shallow(self.templates.file(name))
 
         self._made(parse, Site(self.source(name).path, 1))
 
@@ -217,6 +228,7 @@ class Library:
         reads = Reads.joined([*(self._read_tree(tree, tree.site) for tree in written.texts), self._joined_reads(named)])
         counts = self._counts(written, node.site)
         file = self.templates.value(written.node, node.site)
+        _require_shallow(file)
         constant = not written.texts
         kinds, kind_mistake = self._kinds(node)
         return Tree(self.templates, node.site, reads, None, file, constant, kinds, kind_mistake, node, counts)

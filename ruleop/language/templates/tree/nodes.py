@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import field
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ruleop.language.templates import syntax
 from ruleop.language.templates.syntax import EFFECTS, PRINTING, bodies_of
@@ -304,6 +304,28 @@ class Documents:
 
     members: tuple[Node | DocumentBlock, ...] = field(default=())
     separated: bool = False  # it has a line `---`
+
+
+def depth_of(documents: Documents) -> int:
+    """The number of mappings, lists and statements inside each other."""
+    deepest = 0
+    pending: list[tuple[object, int]] = [(each, 1) for each in documents.members]
+    while pending:
+        node, depth = pending.pop()
+        deepest = max(deepest, depth)
+        inner: Iterable[Any] = ()
+        match node:
+            case Entry():
+                inner = (node.value,)
+            case Mapping() | ListNode() | Blocks() | Documents():
+                inner = node.members
+            case Statement() | DocumentBlock():
+                inner = node.bodies
+            case Choice():
+                inner = node.branches
+        step = 0 if isinstance(node, (Entry, Blocks, Documents)) else 1
+        pending += [(each, depth + step) for each in inner if each is not None]
+    return deepest
 
 
 Block: TypeAlias = Spread | SpreadKey | Statement
