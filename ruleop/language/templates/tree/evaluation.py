@@ -31,8 +31,8 @@ from ruleop.language.templates.tree.nodes import (
 from ruleop.language.templates.tree.pieces import Piece
 from ruleop.language.templates.tree.state import charge_render
 from ruleop.language.templates.tree.writing import block_text, filled, marked
-from ruleop.language.templates.values.cost import ITEM_BYTES, ROW_BYTES, Exhausted
-from ruleop.language.templates.values.data import noun, plain_and_weight, scalar_text
+from ruleop.language.templates.values.cost import ITEM_BYTES, NODE, ROW_BYTES, Exhausted
+from ruleop.language.templates.values.data import json_number, noun, plain_and_weight, scalar_text
 from ruleop.language.templates.values.faults import Fault, NotThereYet, RuleErrors, fault_in
 from ruleop.language.templates.values.text import Dump, Slot, SlotPlace, flatten_parts
 from ruleop.language.templates.values.undefined import OMIT, Broken, UndefinedValue
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
 
 NOTHING: Final = object()
 MAX_DOCUMENTS: Final = 5000
-SAFE_INT: Final = 2**63 - 1  # JSON can represent it
 _NOWHERE: Final = SlotPlace(Site(""), "")
 Evaluate: TypeAlias = "Callable[[Scope], Any]"
 Add: TypeAlias = "Callable[[Scope, Collected], None]"
@@ -340,11 +339,14 @@ class Evaluator:
         if kind is str:
             self.state.weigh(len(value))
             return value
-        if kind is bool or (kind is int and -SAFE_INT <= value <= SAFE_INT):
+        if kind is bool:
             return value
         if value is None or value is OMIT:
             return NOTHING
         try:
+            if kind is int:
+                self.state.weigh(NODE)
+                return json_number(value)
             if kind is Piece:
                 return self._whole_piece(value, alone=alone)
             if kind is Dump and alone:

@@ -110,9 +110,9 @@ class Expressions:
     # -- fields --------------------------------------------------------------------------------------------------------
 
     def _field(self, node: syntax.Field) -> Compute:
-        name, of = node.name, self.compute(node.of)
         variable, *steps = syntax.chain_of(node) or (None,)
         if not isinstance(variable, str) or not all(isinstance(each, str) for each in steps):
+            name, of = node.name, self.compute(node.of)
             return lambda scope: field_of(of(scope), name)
         fields = tuple(steps)
 
@@ -216,9 +216,6 @@ class Expressions:
         return self._applied(self.callables.filters[node.name], value, node)
 
     def _test(self, node: syntax.Test) -> Compute:
-        if node.name == "defined":
-            value = self.compute(node.value)
-            return lambda scope: not isinstance(value(scope), UndefinedValue)
         return self._applied(self.callables.tests[node.name], self.compute(node.value), node)
 
     def _applied(self, function: Any, value: Compute, node: syntax.WithArguments) -> Compute:
