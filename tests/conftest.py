@@ -16,9 +16,8 @@ from hypothesis import settings
 pytest.register_assert_rewrite(
     "tests.cluster",
     "tests.contract",
-    "tests.engine",
     "tests.invariants",
-    "tests.kube",
+    "tests.operator",
     "tests.planning",
     "tests.projects",
 )

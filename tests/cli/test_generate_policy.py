@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from tests.generate.projects import CONFIG, WATCHES
+from tests.authoring.generate.projects import CONFIG, WATCHES
 
 SECOND = '    - {rule: "spec.page | trim", message: "an empty page"}\n  children:'
 

@@ -13,7 +13,7 @@ from tests.definitions import definition
 from tests.docs.messages import ROOT
 from tests.waiting import PATIENCE, eventually
 
-GUESTBOOK = ROOT / "tests" / "scaffold" / "guestbook.yaml"
+GUESTBOOK = ROOT / "tests" / "authoring" / "scaffold" / "guestbook.yaml"
 SAMPLE = """\
 apiVersion: cms.example.com/v1
 kind: Blog

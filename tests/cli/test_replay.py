@@ -10,7 +10,7 @@ import pytest
 from ruleop.authoring.offline import OfflineKinds, identified, prepare
 from ruleop.language.rules.checking import load_project
 from ruleop.planning import FixedObjects, History, Observed
-from tests.offline.replays import document_of
+from tests.planning.recording.replays import document_of
 
 
 @pytest.fixture

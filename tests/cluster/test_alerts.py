@@ -11,7 +11,7 @@ import yaml
 from controlplane.programs import program
 
 from ruleop.authoring.generate.monitoring import ALERTS, rules_file
-from tests.generate.test_monitoring import panels
+from tests.authoring.generate.test_monitoring import panels
 
 pytestmark = pytest.mark.real_server("promtool is built with the control plane")
 

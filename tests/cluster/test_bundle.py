@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from controlplane.programs import program as built
 
 from ruleop.cli.program import program
+from tests.authoring.generate.test_bundle import ABOUT
 from tests.cluster.example_projects import ROOT
-from tests.generate.test_bundle import ABOUT
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>'
 

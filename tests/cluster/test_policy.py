@@ -19,10 +19,10 @@ from ruleop.authoring.generate.policies import policies, policy_objects
 from ruleop.language.rules.checking import build_with_sources, load_with_sources
 from ruleop.language.rules.loading import Loaded
 from ruleop.language.rules.operator_choices import Choices
+from tests.authoring.generate.policy_rules import CRD, METADATA, RULES, SPECS, project, verdict, widget
 from tests.cluster.server import Client, RefusedError
 from tests.docs.messages import ROOT
 from tests.exploration import examples
-from tests.generate.policy_rules import CRD, METADATA, RULES, SPECS, project, verdict, widget
 
 pytestmark = pytest.mark.real_server("the server in memory enforces no admission policies")
 

@@ -20,7 +20,7 @@ from ruleop.kubernetes.schema.shape import FieldPath
 from ruleop.kubernetes.schema.validation import validate
 from tests.cluster.server import CRDS, Client, RefusedError
 from tests.definitions import crd, fields, version
-from tests.schema.chance import Chance
+from tests.kubernetes.schema.chance import Chance
 
 pytestmark = pytest.mark.real_server(
     "it says what becomes of an object; the server in memory has the same functions as ruleop"

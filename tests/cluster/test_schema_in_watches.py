@@ -25,10 +25,10 @@ from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.merge import same
 from ruleop.kubernetes.schema.validation import validate
 from ruleop.language.rules.checking import load_with_sources
-from tests.checking.random_schemas import definition_of, schemas
+from tests.authoring.checking.random_schemas import definition_of, schemas
 from tests.cluster.server import CRDS, Client, RefusedError
 from tests.cluster.test_schema_crds import agree, field, written
-from tests.schema.chance import Chance
+from tests.kubernetes.schema.chance import Chance
 
 # Without shrinking: each example defines a kind, of which a busy server needs seconds.
 ON_A_SERVER = settings(

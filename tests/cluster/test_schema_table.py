@@ -49,7 +49,7 @@ def test_the_packaged_tables_equal_the_servers_schemas(server: Client, tmp_path:
     raise AssertionError(
         f"{' and '.join(files)} in ruleop/kubernetes/builtin are not what Kubernetes {orjson.loads(now['builtin.json'])['kubernetes']} serves: "
         f"{len(after - before)} lines are new and {len(before - after)} are gone. Make them anew from the server's answers, and read the diff:\n"
-        f"    python tests/schema/generate_builtin.py {tmp_path}"
+        f"    python tests/kubernetes/builtin/generate_builtin.py {tmp_path}"
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ruleop.language.rules import ProjectErrors
-from tests.checking.random_schemas import definition_of
+from tests.authoring.checking.random_schemas import definition_of
 from tests.cluster.server import CRDS, Client
 
 FIELDS = {"size": "integer | default=1", "page": {"title": "string", "tags": "[]string"}, "labels": "map[string]string"}

@@ -1,4 +1,4 @@
-"""The wire on a real API server: what the scripted servers of tests/kube only pretend."""
+"""The wire on a real API server: what the scripted servers of tests/operator/wire only pretend."""
 
 from __future__ import annotations
 

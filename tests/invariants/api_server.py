@@ -24,7 +24,7 @@ from ruleop.localcluster.http import Response, ResponseStream
 from ruleop.operator.wire.client.requests import ObjectSource
 from ruleop.operator.wire.http.connection import PreparedRequest
 from tests.in_process import body_of, received
-from tests.kube.http_server import Exchange
+from tests.operator.wire.http_server import Exchange
 from tests.projects.cluster import Cluster, Happened
 
 HOME = "ruleop-system"  # of the operator itself

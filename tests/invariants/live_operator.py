@@ -15,7 +15,7 @@ from ruleop.operator.manager.manager import Manager
 from ruleop.operator.manager.parts import Options
 from tests.invariants import scenarios
 from tests.invariants.api_server import HOME, ApiServer
-from tests.kube.http_server import serving
+from tests.operator.wire.http_server import serving
 
 
 def kubeconfig(folder: Path, address: str) -> str:

@@ -26,8 +26,8 @@ from ruleop.operator.wire.watch.reflector import Reflector
 from ruleop.operator.wire.watch.store import Selection as StoreSelection
 from ruleop.operator.wire.watch.store import Store, StoreState
 from tests.invariants.api_server import HOME, ApiServer, Selection, Wire
-from tests.kube.model_server import bookmark, line
-from tests.kube.test_client import Open
+from tests.operator.wire.model_server import bookmark, line
+from tests.operator.wire.test_client import Open
 from tests.projects.cluster import Happened
 from tests.waiting import PATIENCE
 

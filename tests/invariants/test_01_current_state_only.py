@@ -14,7 +14,7 @@ from ruleop.localcluster.objects.server_side_apply import without_managers
 from tests.invariants.api_server import ApiServer
 from tests.invariants.operator_harness import FakeWatcher, OperatorHarness, settled_operator
 from tests.invariants.scenarios import cluster_with_sample, property_test, run
-from tests.kube.model_server import bookmark, line
+from tests.operator.wire.model_server import bookmark, line
 from tests.projects.cluster import Refused
 from tests.projects.samples import READY
 from tests.projects.test_convergence import EDITS, ONCE, STAY, comparable, leaves

@@ -16,7 +16,7 @@ from tests.invariants.api_server import ApiServer
 from tests.invariants.operator_harness import OperatorHarness, settled_operator, started_operator
 from tests.invariants.scenarios import apply_edit, apps, cluster_with_sample, property_test, run, serving
 from tests.invariants.test_03_nothing_written import nothing_is_written_after_a_restart
-from tests.kube.model_server import line
+from tests.operator.wire.model_server import line
 from tests.projects.samples import READY
 from tests.projects.test_convergence import EDITS
 

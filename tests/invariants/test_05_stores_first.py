@@ -12,7 +12,7 @@ from ruleop.operator.wire.watch.store import Store
 from tests.exploration import others_slow
 from tests.invariants.operator_harness import started_operator
 from tests.invariants.scenarios import apps, cluster_with_sample, run
-from tests.kube.model_server import SOURCE, refusal
+from tests.operator.wire.model_server import SOURCE, refusal
 from tests.projects.samples import READY
 
 BEYOND_RIGHTS, NOT_SERVED = 403, 404

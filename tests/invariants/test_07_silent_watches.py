@@ -17,7 +17,7 @@ from ruleop.operator.wire.watch.reflector import Follow, Reflector, Rest
 from ruleop.operator.wire.watch.store import Store
 from tests.invariants.live_operator import operator_and_server
 from tests.invariants.scenarios import apps, property_test, run, until
-from tests.kube.model_server import SOURCE, bookmark, line
+from tests.operator.wire.model_server import SOURCE, bookmark, line
 from tests.waiting import a_moment
 
 LONGEST = 400.0  # seconds in which any silence has to be found

@@ -16,7 +16,7 @@ from tests.invariants import scenarios
 from tests.invariants.api_server import HOME, ApiServer, refusal
 from tests.invariants.live_operator import live_operator
 from tests.invariants.scenarios import apps, run, until
-from tests.kube.http_server import serving_elsewhere
+from tests.operator.wire.http_server import serving_elsewhere
 
 TIMING = Timing(duration=120.0, renew_deadline=60.0, retry_period=0.2)  # a busy machine must not lose it
 LOSING = Timing(duration=3.0, renew_deadline=1.0, retry_period=0.2)  # and here it has to

@@ -30,8 +30,8 @@ from ruleop.operator.passes.status_debounce import StatusDebounce
 from ruleop.operator.queue.work_queue import Request
 from ruleop.operator.telemetry.metrics import Metrics
 from ruleop.planning.model.marks import PART_OF
-from tests.engine.fake_config_map import FakeConfigMap
 from tests.limits.shapes import DEPLOYMENT
+from tests.operator.fake_config_map import FakeConfigMap
 from tests.planning.harness import app, project
 
 RULE = """

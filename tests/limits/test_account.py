@@ -15,9 +15,9 @@ from ruleop.language.templates.filters.registry import FILTERS, TESTS
 from ruleop.language.templates.values.cost import BEFORE, DEEP, METER, NOT_GIVEN_BACK, PASS_BYTES, ROWS, Account
 from ruleop.language.templates.values.operators import METHODS
 from ruleop.planning import plan
+from tests.language.templates.rendering import HERE, library, scope, tree
 from tests.limits.shapes import EACH, of_each, texts
 from tests.planning.harness import Harness
-from tests.templating.rendering import HERE, library, scope, tree
 
 DOORS = 8
 PASSES = 1000

@@ -15,8 +15,8 @@ from ruleop.language.templates.values import cost
 from ruleop.language.templates.values.cost import Allowance
 from ruleop.planning.changes.differences import FOUND, differences
 from ruleop.planning.changes.writes import is_mark
-from tests.engine.reconciler_harness import ReconcilerHarness
 from tests.limits.shapes import EACH, SHAPES, of_each, texts
+from tests.operator.passes.reconciler_harness import ReconcilerHarness
 
 module = importlib.import_module("ruleop.planning.changes.differences")  # the face lends a function of that name
 

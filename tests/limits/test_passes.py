@@ -11,9 +11,9 @@ from ruleop.language.templates.values import cost
 from ruleop.operator.passes import pass_planning
 from ruleop.operator.passes.reconciler import MAX_REPLANS
 from ruleop.operator.queue.work_queue import IMMEDIATELY, Result
-from tests.engine.reconciler_harness import ReconcilerHarness
-from tests.engine.server import Answer
 from tests.limits.shapes import EACH, of_each, texts
+from tests.operator.passes.reconciler_harness import ReconcilerHarness
+from tests.operator.server import Answer
 
 CHILDREN = 40
 CONTINUED = Result(requeue_after=IMMEDIATELY)

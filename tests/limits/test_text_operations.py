@@ -9,7 +9,7 @@ import pytest
 
 from ruleop.errors import RenderError
 from ruleop.language.templates.values.cost import ITEM_BYTES, METER, NOT_GIVEN_BACK, TEXT_READ, Account
-from tests.templating.rendering import evaluate
+from tests.language.templates.rendering import evaluate
 
 SEARCHES = (
     "t.find(n)", "t.rfind(n)", "t.count(n)", "t.split(n)", "t.rsplit(n)", "t.partition(n)", "t.rpartition(n)",

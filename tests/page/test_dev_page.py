@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from ruleop.kubernetes.kinds import ObjectKey
+from tests.authoring.live.projects import SITES, site
 from tests.exploration import others_slow
-from tests.live.projects import SITES, site
 from tests.page.html import links, structure
 from tests.page.projects import NOTES, note, url_of
 from tests.page.session import Running, running

@@ -16,7 +16,7 @@ from ruleop.operator.telemetry import authorization
 from ruleop.operator.telemetry.authorization import Authorizer
 from ruleop.page import serving
 from ruleop.page.guards import ReviewGuard
-from tests.kube.certificates import Certificates
+from tests.operator.wire.certificates import Certificates
 from tests.page.projects import NOTES, note
 from tests.page.session import NotedPage, Running, running
 from tests.waiting import eventually, until

@@ -194,7 +194,7 @@ def test_only_metadata_is_watched_where_only_metadata_is_read() -> None:
 
 
 def test_data_of_an_observed_list_of_secrets_stays_secret() -> None:
-    from tests.rules.projects import said, watch  # noqa: PLC0415 - of one test
+    from tests.language.rules.projects import said, watch  # noqa: PLC0415 - of one test
 
     body = """
 observe: {some: {version: v1, kind: Secret, forEach: spec.refs, name: "{{ item }}"}}

@@ -269,7 +269,7 @@ def _shift_clock(file: Path) -> None:
 
 def _check_rules_here() -> None:
     """An operator checks its rules itself: a new interpreter, of the lowest priority, would take a second of CPU for
-    the same verdict. tests/engine/test_rule_process.py starts one."""
+    the same verdict. tests/operator/rules/test_rule_process.py starts one."""
     run = importlib.import_module("ruleop.cli.run")
     run.read_by_process = importlib.import_module("ruleop.authoring.dev").read_here
 

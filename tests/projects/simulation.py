@@ -39,8 +39,8 @@ from ruleop.planning import (
 )
 from ruleop.planning.model.marks import APPLIED
 from tests.exploration import ALL
-from tests.offline.replays import replayed
 from tests.patching import patched
+from tests.planning.recording.replays import replayed
 from tests.projects.cluster import Cluster, Refused
 
 FINALIZER = "ruleop.dev/ruleop"
