@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 import yaml
 from controlplane.cluster import ControlPlane
-from kube.certificates import Certificates
 
 from ruleop.kubernetes.builtin.table import ResourceInfo
 from ruleop.kubernetes.kinds import Kind
@@ -20,6 +19,7 @@ from ruleop.operator.wire.auth.credentials import find_credentials
 from ruleop.operator.wire.client import requests
 from ruleop.operator.wire.client.client import Client, Session
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
+from tests.operator.wire.certificates import Certificates
 
 pytestmark = pytest.mark.real_server("client certificates and impersonation")
 

@@ -13,7 +13,6 @@ import aiohttp
 import pytest
 import yaml
 from controlplane.cluster import ControlPlane
-from kube.certificates import Certificates
 from structlog.testing import capture_logs
 
 from ruleop.language.rules.checking import load_project
@@ -21,6 +20,7 @@ from ruleop.operator.manager.manager import Manager
 from ruleop.operator.manager.parts import Options
 from tests.cluster.operator import eventually
 from tests.docs.manifests import METRICS
+from tests.operator.wire.certificates import Certificates
 
 pytestmark = pytest.mark.real_server("RBAC decides who may read the metrics")
 

@@ -18,7 +18,6 @@ import pytest
 import yaml
 from click.testing import CliRunner
 from controlplane.cluster import ControlPlane
-from kube.certificates import Certificates
 
 from ruleop.cli.program import program
 from ruleop.language.rules.checking import load_project
@@ -28,6 +27,7 @@ from ruleop.page.serving import operator_page
 from tests.cluster.operator import eventually
 from tests.docs.manifests import METRICS
 from tests.folders import write_files
+from tests.operator.wire.certificates import Certificates
 from tests.page.projects import NOTES, note, url_of
 
 pytestmark = pytest.mark.real_server("RBAC decides who may read the page, and what it may read")

@@ -236,7 +236,7 @@ def test_the_same_on_long_random_walks_that_come_to_rest() -> None:
         steps += world.steps
         count = 1 + seed % ORDINALS
         assert settle(world, count) == {each: buckets_of(each, count) for each in range(count)}, seed
-    assert min(steps[each.__name__] for each in (Drain, Confirm, ListLeases)) > walks
+    assert min(steps[each.__name__] for each in (Drain, Confirm, ListLeases)) > walks / 2
 
 
 class ForgetsToWait(Shard):
