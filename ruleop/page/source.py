@@ -15,8 +15,6 @@ from ruleop.authoring.live import (
     LiveKinds,
     Operator,
     Reader,
-    ReadingClient,
-    ReadOnlyConnection,
     RolloutView,
 )
 from ruleop.authoring.report import Tone, as_document
@@ -45,6 +43,7 @@ if TYPE_CHECKING:
     from ruleop.operator.cache import Cache, Informer
     from ruleop.operator.controllers import Controller
     from ruleop.operator.manager.manager import Manager
+    from ruleop.operator.manager.parts import Server
     from ruleop.operator.wire.watch.store import StoreEntry
     from ruleop.planning import KindInfo, Plan, Served
     from ruleop.planning.rollout import RolloutRecord
@@ -59,8 +58,8 @@ if TYPE_CHECKING:
 
 
 class OwnReader(Reader):
-    def __init__(self, connection: ReadOnlyConnection, cache: Cache) -> None:
-        super().__init__(connection)
+    def __init__(self, server: Server, cache: Cache) -> None:
+        super().__init__(server.session, server.namespace, server.discovery)
         self._cache = cache
 
     async def get(self, kind: Kind, key: ObjectKey) -> Object | None:
@@ -304,13 +303,10 @@ class PageSource:
     def _cluster(self, namespace: str) -> LiveCluster:
         """The connection of the operator, for reading only."""
         server, known, name = self.manager.server, self.manager.known, self.manager.options.name
-        connection = ReadOnlyConnection(
-            server.session, ReadingClient(server.session), server.discovery, server.namespace
-        )
-        reader, kinds = OwnReader(connection, known.cache), OwnKinds(known.cache, namespace)
+        reader, kinds = OwnReader(server, known.cache), OwnKinds(known.cache, namespace)
         access = AccessFlags("", "", "", name, server.namespace)
         operator = Operator(name, server.namespace, known.inventory.entries)
-        return LiveCluster(access, connection, reader, kinds, operator, finish=self._finish)
+        return LiveCluster(access, reader, kinds, operator, finish=self._finish)
 
     async def _finish(self, made: Callable[[], Plan]) -> Plan:
         """As the plans of the operator: on its loop, or in a thread if that takes long."""

@@ -15,8 +15,6 @@ from ruleop.authoring.live.reader import (
     LiveKinds,
     NotConnectedError,
     Reader,
-    ReadingClient,
-    ReadOnlyConnection,
     definitions_in_use,
 )
 from ruleop.authoring.live.recovery import Unproven, find_unproven, sign
@@ -40,9 +38,7 @@ __all__ = [
     "LivePlanner",
     "NotConnectedError",
     "Operator",
-    "ReadOnlyConnection",
     "Reader",
-    "ReadingClient",
     "Renaming",
     "RolloutView",
     "ServerDryRun",

@@ -94,7 +94,7 @@ class ResourceReader:
         remembered = self.cluster.operator.entry(Kind.of(live).versionless).children
         kinds = [found for kind in sorted(remembered) if (found := self.reader.preferred(kind)) is not None]
         if not kinds:
-            kinds = [each.kind for each in self.cluster.connection.resources() if each.kind.kind != "Event"]
+            kinds = [each.kind for each in self.reader.resources() if each.kind.kind != "Event"]
         labels, namespace = f"{PART_OF}={part_of(live)}", live["metadata"].get("namespace") or ""
         lists = await asyncio.gather(*(self._read_labelled(kind, namespace, labels, objects) for kind in kinds))
         notes = {namespace: "not permitted to list in other namespaces", "": "not permitted to list"}

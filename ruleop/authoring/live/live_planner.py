@@ -10,6 +10,7 @@ All custom resources of some kinds are planned batch by batch: at no time are mo
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime as dt
 from collections import defaultdict
 from dataclasses import field, replace
@@ -31,7 +32,7 @@ from ruleop.planning.model.marks import PART_OF, part_of
 from ruleop.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from ruleop.authoring.live.open_cluster import LiveCluster
     from ruleop.kubernetes.labels import Requirement
@@ -175,24 +176,26 @@ class LivePlanner:
             await self.kinds.learn([rule.kind, *needed, *(observe.kind for observe in rule.read_objects)])
             owners = ",".join(sorted(part_of(each.resource) for each in group))
             namespaces = {each.resource["metadata"].get("namespace") or "" for each in group}
-            namespace = namespaces.pop() if len(namespaces) == 1 and not rule.reach.cluster else ""
-            await asyncio.gather(
-                *(self._read_children_of(kind, namespace, f"{PART_OF} in ({owners})") for kind in dict.fromkeys(needed))
-            )
+            namespace = "" if rule.reach.cluster else _common(namespaces)
+            labels = f"{PART_OF} in ({owners})"
+            add = self.objects.add_child
+            await asyncio.gather(*(self._read_list(kind, namespace, labels, add) for kind in dict.fromkeys(needed)))
 
-    async def _read_children_of(self, kind: Kind, namespace: str, labels: str) -> None:
-        try:
+    async def _read_list(self, kind: Kind, namespace: str, labels: str, add: Callable[[Object], None]) -> None:
+        with self._reading(kind):
             async for page in self.reader.pages(kind, namespace, labels=labels):
                 for each in page:
-                    self.objects.add_child(each)
-        except ApiError as error:
-            self._forbid(kind, error)
+                    add(each)
 
-    def _forbid(self, kind: Kind, error: ApiError) -> None:
+    @contextlib.contextmanager
+    def _reading(self, kind: Kind) -> Iterator[None]:
         """Notes that a kind cannot be read. Any other error ends the command."""
-        if error.problem is not Problem.FORBIDDEN:
-            raise error
-        self.kinds.forbid(kind)
+        try:
+            yield
+        except ApiError as error:
+            if error.problem is not Problem.FORBIDDEN:
+                raise
+            self.kinds.forbid(kind)
 
     # -- what plans ask for --------------------------------------------------------------------------------------------
 
@@ -215,64 +218,55 @@ class LivePlanner:
                         selected[observe.kind].add(target)
                         patched.update([observe.kind] if observe.patched else ())
         await asyncio.gather(
-            *(self._read_selected(kind, targets, patched=kind in patched) for kind, targets in selected.items())
+            *(
+                self._read_targets(kind, group, patched=kind in patched)
+                for kind, targets in selected.items()
+                for group in _groups(targets)
+            )
         )
 
     async def _read_objects(self, kind: Kind, keys: Sequence[ObjectKey]) -> None:
-        try:
+        with self._reading(kind):
             existing = await self._existing(kind, keys)
-            for key in set(keys).difference(existing):
-                self.objects.add(kind, key, None)
             if len(existing) <= SINGLE:
-                found = await asyncio.gather(*(self.reader.get(kind, key) for key in existing))
-                for key, obj in zip(existing, found, strict=True):
-                    self.objects.add(kind, key, obj)
-                return
-            missing = set(existing)
-            namespaces = {key.namespace for key in missing}
-            async for page in self.reader.pages(kind, namespaces.pop() if len(namespaces) == 1 else ""):
-                for obj in page:
-                    if (key := ObjectKey.of(obj)) in missing:
-                        missing.discard(key)
-                        self.objects.add(kind, key, obj)
-            for key in missing:
-                self.objects.add(kind, key, None)
-        except ApiError as error:
-            self._forbid(kind, error)
-            for key in keys:
-                self.objects.add(kind, key, None)
+                for found in await asyncio.gather(*(self.reader.get(kind, key) for key in existing)):
+                    if found is not None:
+                        self.objects.add(found)
+            else:
 
-    async def _existing(self, kind: Kind, keys: Sequence[ObjectKey]) -> Sequence[ObjectKey]:
+                def add(obj: Object) -> None:
+                    if ObjectKey.of(obj) in existing:
+                        self.objects.add(obj)
+
+                await self._read_list(kind, _common({key.namespace for key in existing}), "", add)
+        self.objects.add_missing(kind, keys)
+
+    async def _existing(self, kind: Kind, keys: Sequence[ObjectKey]) -> set[ObjectKey]:
         """The keys that are worth a request: all while they are few, else those of existing objects. Most of
         what many custom resources ask for is about to be created."""
         if len(keys) <= SINGLE:
-            return keys
+            return set(keys)
         if kind not in self._keys:
-            namespaces = {key.namespace for key in keys}
-            is_inside = self.namespace and namespaces == {self.namespace}
+            is_inside = self.namespace and {key.namespace for key in keys} == {self.namespace}
             self._keys[kind] = await self.reader.keys(kind, self.namespace if is_inside else "")
-        return [key for key in keys if key in self._keys[kind]]
-
-    async def _read_selected(self, kind: Kind, targets: Collection[Target], *, patched: bool) -> None:
-        """The objects of selectors: with a list for each while they are few, else with a list for several. `patched`:
-        those that match no selector may have fields that are to be released."""
-        each_alone = len(targets) <= SINGLE
-        groups = [[each] for each in targets] if each_alone else list(_chunks(sorted(targets, key=repr), TOGETHER))
-        try:
-            await asyncio.gather(*(self._read_targets(kind, group, patched=patched) for group in groups))
-        except ApiError as error:
-            self._forbid(kind, error)
+        return self._keys[kind].intersection(keys)
 
     async def _read_targets(self, kind: Kind, targets: Sequence[Target], *, patched: bool) -> None:
-        namespaces = {each.namespace or "" for each in targets}
-        namespace = namespaces.pop() if len(namespaces) == 1 else ""
-        async for page in self.reader.pages(kind, namespace, labels="" if patched else common_selector(targets)):
-            for obj in page:
-                if patched:
-                    self.objects.add(kind, ObjectKey.of(obj), obj)
-                owners = owners_of(obj["metadata"])
-                if any(target.matches(labels_of(obj)) and target.owner in {"", *owners} for target in targets):
-                    self.objects.add_selected(kind, obj)
+        """Reads the objects that match any of these. `patched`: those that match none may have fields that are to be
+        released."""
+
+        def add(obj: Object) -> None:
+            owners = {"", *owners_of(obj["metadata"])}
+            if patched or any(each.matches(labels_of(obj)) and each.owner in owners for each in targets):
+                self.objects.add(obj)
+
+        namespace = _common({each.namespace or "" for each in targets})
+        await self._read_list(kind, namespace, "" if patched else common_selector(targets), add)
+
+
+def _common(namespaces: Collection[str]) -> str:
+    """The only one of these; empty, which is all namespaces, if there are several."""
+    return next(iter(namespaces)) if len(namespaces) == 1 else ""
 
 
 def _selectors(planned: Plan) -> set[Target]:
@@ -301,8 +295,11 @@ def _term(key: str, values: set[str]) -> str:
     return f"{key}={next(iter(values))}" if len(values) == 1 else f"{key} in ({','.join(sorted(values))})"
 
 
-def _chunks(items: Sequence[Target], size: int) -> Iterator[Sequence[Target]]:
-    return (items[start : start + size] for start in range(0, len(items), size))
+def _groups(targets: Iterable[Target]) -> list[Sequence[Target]]:
+    """The selectors that are read with one list: each alone while they are few."""
+    ordered = sorted(targets, key=repr)
+    size = 1 if len(ordered) <= SINGLE else TOGETHER
+    return [ordered[start : start + size] for start in range(0, len(ordered), size)]
 
 
 def _terms(requirements: Iterable[Requirement]) -> Iterator[str]:

@@ -7,7 +7,7 @@ import datetime as dt
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.authoring.live.reader import LiveKinds, Reader, ReadOnlyConnection, connected
+from ruleop.authoring.live.reader import LiveKinds, Reader, connected
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.buckets import BUCKETS, bucket_of, buckets_of, owner_of
 from ruleop.kubernetes.kinds import GroupKind, Kind, ObjectKey
@@ -247,7 +247,6 @@ class UnknownKindError(RuleopError):
 @dataclass(frozen=True, slots=True)
 class LiveCluster:
     access: AccessFlags
-    connection: ReadOnlyConnection
     reader: Reader
     kinds: LiveKinds
     operator: Operator
@@ -256,11 +255,11 @@ class LiveCluster:
     @property
     def namespace(self) -> str:
         """The namespace of a custom resource whose namespace is not named."""
-        return self.access.namespace or self.connection.namespace
+        return self.access.namespace or self.reader.namespace
 
     def find_kind(self, text: str, preferred: Collection[GroupKind]) -> ResourceInfo:
         """Raises UnknownKindError."""
-        return find_kind(self.connection.discovery.catalogue, text, preferred).info
+        return find_kind(self.reader.discovery.catalogue, text, preferred).info
 
     def key(self, resource: ResourceInfo, name: str) -> ObjectKey:
         namespace = self.namespace if resource.namespaced else ""
@@ -290,10 +289,9 @@ class LiveCluster:
 @contextlib.asynccontextmanager
 async def open_cluster(access: AccessFlags) -> AsyncIterator[LiveCluster]:
     """Raises NotConnectedError."""
-    async with connected(access.kubeconfig, access.context) as connection:
-        reader = Reader(connection)
+    async with connected(access.kubeconfig, access.context) as reader:
         operator = await find_operator(reader, access.name, access.operator_namespace)
-        yield LiveCluster(access, connection, reader, LiveKinds(reader, connection.discovery), operator)
+        yield LiveCluster(access, reader, LiveKinds(reader), operator)
 
 
 def find_kind(catalogue: Catalogue, text: str, preferred: Collection[GroupKind] = ()) -> DiscoveredResource:

@@ -17,8 +17,6 @@ from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
 from ruleop.operator.manager.remarking import signed_notes
 from ruleop.operator.passes.owner_key import owner_key_key, read_proofs
-from ruleop.operator.server_api import ServerApi
-from ruleop.operator.wire.client.client import Client
 from ruleop.planning import Owner, choose_rule, patch_targets, patches_on
 from ruleop.planning.model.managers import manager_of, managers_on
 from ruleop.planning.model.marks import PART_OF, claim_on, named_owner
@@ -73,7 +71,7 @@ async def find_unproven(cluster: LiveCluster, project: Project) -> list[Unproven
 
 async def sign(cluster: LiveCluster, unproven: list[Unproven]) -> AsyncIterator[Unproven]:
     """Writes the annotations or renames the managers, and yields each object. Raises ApiError if one has changed."""
-    api = ServerApi(Client(cluster.connection.session), cluster.connection.discovery.resource)
+    api = cluster.reader.writing()
     for each in unproven:
         if each.managers:
             await api.rename_managers(Kind.of(each.live), each.key, each.managers)

@@ -16,8 +16,7 @@ from ruleop.operator.controllers import NOTHING, InventoryEntry, decode, encode,
 from ruleop.operator.passes.owner_key import ACCEPT_UNPROVEN, KEY, PREVIOUS_KEY, owner_key_key
 from ruleop.operator.revisions import revisions_key
 from ruleop.operator.rollouts import rollouts_key
-from ruleop.operator.server_api import ServerApi, StoredData
-from ruleop.operator.wire.client.client import Client
+from ruleop.operator.server_api import StoredData
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
 from ruleop.planning import Owner
 from ruleop.planning.model.marks import PART_OF, claim_on
@@ -50,7 +49,7 @@ class Renaming:
         """`rules`: those of the project, whose custom resources may have the finalizer, too."""
         self.reader, self.old, self.new, self.rules = cluster.reader, old, new, rules
         self.kinds = {*(rule.kind.versionless for rule in rules), *old.entries, *new.entries}
-        self.api = ServerApi(Client(cluster.connection.session), cluster.connection.discovery.resource)
+        self.api = cluster.reader.writing()
 
     async def run(self) -> Renamed:
         """Raises RuleopError."""

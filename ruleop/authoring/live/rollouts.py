@@ -19,8 +19,7 @@ from ruleop.language.rules.checking import checked
 from ruleop.language.rules.loading import build_unchecked
 from ruleop.operator.revisions import decode, files_of_revision, revisions_key, unpack
 from ruleop.operator.rollouts import RolloutStore, rollouts_key, watch_key
-from ruleop.operator.server_api import ServerApi, StoredData
-from ruleop.operator.wire.client.client import Client
+from ruleop.operator.server_api import StoredData
 from ruleop.planning.rollout import SHORT, Refused, RolloutRevision, reverted
 from ruleop.values import dataclass
 
@@ -162,7 +161,7 @@ def _store(cluster: LiveCluster) -> RolloutStore:
     operator = cluster.operator
     if operator.problem:
         raise NoRolloutError(operator.problem)
-    api = ServerApi(Client(cluster.connection.session), cluster.connection.discovery.resource)
+    api = cluster.reader.writing()
     return RolloutStore(StoredData(api, rollouts_key(operator.namespace, operator.name)))
 
 

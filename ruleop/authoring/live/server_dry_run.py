@@ -113,7 +113,7 @@ class ServerDryRun:
 
     async def _ask(self, action: Action, resource: Object, account: ServiceAccount | None) -> _Asked:
         warnings: list[str] = []
-        client = DryRunClient(self.cluster.connection.session, warned=warnings.append)
+        client = DryRunClient(self.cluster.reader.session, warned=warnings.append)
         api = ServerApi(client, self.cluster.reader.resource)
         executor = Executor(api, _NoStores(self.cluster.kinds.info), OwnWrites())
         outcome = await executor.execute([replace(action, needs=frozenset())], resource, account=account)
