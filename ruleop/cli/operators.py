@@ -12,7 +12,6 @@ import click
 
 from ruleop.authoring.live import (
     Renaming,
-    RolloutView,
     change_rollout,
     find_operator,
     find_unproven,
@@ -20,8 +19,8 @@ from ruleop.authoring.live import (
     read_revisions,
     read_rollouts,
     revision_lines,
+    rollout_documents,
     rollout_lines,
-    rollout_views,
     sign,
 )
 from ruleop.authoring.report import Span, Tone, counted
@@ -107,7 +106,7 @@ def _change(
     folder: str, watch: str, flags: Mapping[str, Any], how: Callable[[RolloutRecord], RolloutRecord], to: str = ""
 ) -> int:
     changed, record = on_cluster(folder, flags, lambda cluster: change_rollout(cluster, watch, how, to=to))
-    print_lines(rollout_lines([RolloutView.of(changed, record)]))
+    print_lines(rollout_lines({changed: record}))
     return DONE
 
 
@@ -138,22 +137,22 @@ def _status(folder: str, watch: str, output: str, follow: bool, **flags: Any) ->
 
     Exit status 1: a rollout is stopped.
     """
-    views = on_cluster(folder, flags, lambda cluster: _show(cluster, watch, output, follow=follow))
-    return NO if any(each.phase == "Stopped" for each in views) else DONE
+    records = on_cluster(folder, flags, lambda cluster: _show(cluster, watch, output, follow=follow))
+    return NO if any(each.phase == "Stopped" for each in records) else DONE
 
 
-async def _show(cluster: LiveCluster, watch: str, output: str, *, follow: bool) -> Sequence[RolloutView]:
-    shown: Sequence[RolloutView] | None = None
+async def _show(cluster: LiveCluster, watch: str, output: str, *, follow: bool) -> Iterable[RolloutRecord]:
+    shown = None
     while True:
         records = await read_rollouts(cluster, watch)
         progresses = any(record.phase == "Progressing" for record in records.values())
         missing = await missing_processes(cluster.reader, cluster.operator) if progresses else []
-        views = rollout_views(records, missing)
-        if views != shown:
-            print_result(output, views, rollout_lines(views))
-        shown = views
+        documents = rollout_documents(records, missing)
+        if documents != shown:
+            print_result(output, documents, rollout_lines(records, missing))
+        shown = documents
         if not follow or not progresses:
-            return views
+            return records.values()
         await asyncio.sleep(INTERVAL)
 
 

@@ -15,9 +15,9 @@ from ruleop.authoring.live import (
     LiveKinds,
     Operator,
     Reader,
-    RolloutView,
+    rollout_documents,
 )
-from ruleop.authoring.report import Tone, as_document
+from ruleop.authoring.report import Tone
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.kubernetes.permissions import listed
@@ -335,11 +335,8 @@ class PageSource:
         rules = {watch_key(rule, known.prefix): rule for rule in disk.rules if rule.rollout is not None}
         records = {watch: record for watch, record in known.records.items() if watch in rules}
         return [
-            {
-                **as_document(RolloutView.of(watch, record)),
-                "groups": [group async for group in self._groups(record, rules[watch])],
-            }
-            for watch, record in sorted(records.items())
+            {**document, "groups": [group async for group in self._groups(records[watch], rules[watch])]}
+            for watch, document in zip(sorted(records), rollout_documents(records), strict=True)
         ]
 
     async def _groups(self, record: RolloutRecord, rule: Rule) -> AsyncIterator[dict[str, Any]]:

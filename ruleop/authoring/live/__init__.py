@@ -20,13 +20,12 @@ from ruleop.authoring.live.reader import (
 from ruleop.authoring.live.recovery import Unproven, find_unproven, sign
 from ruleop.authoring.live.renaming import Renaming
 from ruleop.authoring.live.rollouts import (
-    RolloutView,
     change_rollout,
     read_revisions,
     read_rollouts,
     revision_lines,
+    rollout_documents,
     rollout_lines,
-    rollout_views,
 )
 from ruleop.authoring.live.server_dry_run import ServerDryRun
 
@@ -40,7 +39,6 @@ __all__ = [
     "Operator",
     "Reader",
     "Renaming",
-    "RolloutView",
     "ServerDryRun",
     "UnknownKindError",
     "Unproven",
@@ -55,7 +53,7 @@ __all__ = [
     "read_revisions",
     "read_rollouts",
     "revision_lines",
+    "rollout_documents",
     "rollout_lines",
-    "rollout_views",
     "sign",
 ]

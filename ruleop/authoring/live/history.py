@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 import orjson
 
 from ruleop.authoring.live.custom_resource_reader import ResourceReader
-from ruleop.authoring.live.open_cluster import CONFIG_MAP
 from ruleop.authoring.live.reader import LiveObjects
 from ruleop.authoring.report import (
     HIDDEN,
@@ -37,8 +36,8 @@ from ruleop.kubernetes.merge import Fields, KeyedFields, MapFields
 from ruleop.language.secrets.masks import Masks
 from ruleop.language.secrets.secret_values import is_secret, known_values, public_names
 from ruleop.messages import format_path
-from ruleop.operator.revisions import decode, revisions_key
-from ruleop.operator.rollouts import decode_records, kind_of, rollouts_key
+from ruleop.operator.revisions import revisions_key
+from ruleop.operator.rollouts import kind_of
 from ruleop.operator.wire.client.server_errors import ApiError
 from ruleop.planning import Owner, read_record
 from ruleop.planning.model.conditions import ROLLOUT, find_condition, named_revision
@@ -386,15 +385,13 @@ class Historian:
         if operator.problem:
             notes.append(f"revisions of the rules: {operator.problem}")
             return []
-        key = revisions_key(operator.namespace, operator.name)
         try:
-            found = await self.reader.get(CONFIG_MAP, key)
+            index = (await self.cluster.revisions()).index
         except ApiError as error:
             notes.append(f"revisions of the rules: {error}")
             return []
-        index = decode(found).index
         if not index:
-            notes.append(f"revisions of the rules: none in {key}")
+            notes.append(f"revisions of the rules: none in {revisions_key(operator.namespace, operator.name)}")
         first = max((number for number, each in enumerate(index) if each.since <= created), default=0)
         record, member = await self._rollout(live), member_of(live["metadata"]["uid"])
         reached = len(index) if record is None else _reached(index, record, member)
@@ -418,14 +415,12 @@ class Historian:
     async def _rollout(self, live: Object) -> RolloutRecord | None:
         """The record of its watch: of several for its kind, that which names it, or gives it the revision in its
         status. An edit of several watches is one revision of each."""
-        operator, kind = self.cluster.operator, Kind.of(live).versionless
         try:
-            found = await self.reader.get(CONFIG_MAP, rollouts_key(operator.namespace, operator.name))
+            records = await self.cluster.rollouts()
         except ApiError as error:
             self.resource_reader.notes.append(f"rollouts: {error}")
             return None
-        records = decode_records((found or {}).get("data") or {})
-        of_kind = [record for watch, record in records.items() if kind_of(watch) == kind]
+        of_kind = [record for watch, record in records.items() if kind_of(watch) == Kind.of(live).versionless]
         reported, member = named_revision(find_condition(live, ROLLOUT)), member_of(live["metadata"]["uid"])
         matching = [each for each in of_kind if not reported or each.shown(member).short == reported] or of_kind
         matching = [each for each in matching if each.names(member)] or matching

@@ -16,8 +16,9 @@ from ruleop.kubernetes.names import OPERATOR_LABEL, PART_OF_LABEL, RESERVED_PREF
 from ruleop.nearest import did_you_mean
 from ruleop.operator.controllers import NOTHING, InventoryEntry, decode, inventory_key
 from ruleop.operator.passes.owner_key import owner_key_key
+from ruleop.operator.revisions import decode as decode_revisions
 from ruleop.operator.revisions import revisions_key
-from ruleop.operator.rollouts import OWN_LABEL, rollouts_key
+from ruleop.operator.rollouts import OWN_LABEL, decode_records, rollouts_key
 from ruleop.operator.shards import read_lease
 from ruleop.operator.wire.client.server_errors import ApiError
 from ruleop.operator.wire.leader.shards import NO_SHARD, requirements
@@ -28,10 +29,12 @@ if TYPE_CHECKING:
 
     from ruleop.kubernetes.builtin.table import ResourceInfo
     from ruleop.kubernetes.kinds import GroupKind, Object
+    from ruleop.operator.revisions import Revisions
     from ruleop.operator.wire.client.discovery import Catalogue, DiscoveredResource
     from ruleop.operator.wire.cluster_flags import AccessFlags
     from ruleop.operator.wire.leader.shards import ProcessLease
     from ruleop.planning import Plan
+    from ruleop.planning.rollout import RolloutRecord
 
 
 # -- operator ----------------------------------------------------------------------------------------------------------
@@ -256,6 +259,18 @@ class LiveCluster:
     def namespace(self) -> str:
         """The namespace of a custom resource whose namespace is not named."""
         return self.access.namespace or self.reader.namespace
+
+    async def revisions(self) -> Revisions:
+        """The revisions of the rules that the operator keeps. Raises ApiError."""
+        return decode_revisions(
+            await self.reader.get(CONFIG_MAP, revisions_key(self.operator.namespace, self.operator.name))
+        )
+
+    async def rollouts(self) -> dict[str, RolloutRecord]:
+        """The records of the operator's rollouts, by watch. Raises ApiError."""
+        key = rollouts_key(self.operator.namespace, self.operator.name)
+        found = await self.reader.get(CONFIG_MAP, key)
+        return decode_records((found or {}).get("data") or {})
 
     def find_kind(self, text: str, preferred: Collection[GroupKind]) -> ResourceInfo:
         """Raises UnknownKindError."""
