@@ -4,10 +4,12 @@ to which an object belongs: as its child, or as something that a child has made.
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.live.open_cluster import NotFoundError
+from ruleop.authoring.live.reader import LiveObjects
 from ruleop.authoring.report import EventView
 from ruleop.kubernetes.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.kubernetes.names import operator_of_manager
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from ruleop.authoring.live.open_cluster import LiveCluster
-    from ruleop.authoring.live.reader import LiveObjects, Reader
+    from ruleop.authoring.live.reader import Reader
     from ruleop.language.rules import Project
 
 EVENT: Final = Kind("", "v1", "Event")
@@ -68,8 +70,9 @@ class ResourceReader:
         """`notes`: what is not shown, and why."""
         self.cluster, self.reader = cluster, cluster.reader
         self.notes = list(notes)
+        self.now = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
-    async def resource(self, kind: str, name: str, project: Project | None = None) -> Object:
+    async def find(self, kind: str, name: str, project: Project | None = None) -> Object:
         """The custom resource of this name, or that of which an object of this name is a child. Raises NotFoundError,
         UnknownKindError and ApiError."""
         rules = project.rules if project is not None else ()
@@ -89,8 +92,9 @@ class ResourceReader:
         self.notes.append(f"{key.kind}/{key.name} belongs to {owner_key.kind}/{owner_key.name}, which is shown here")
         return owner
 
-    async def read_children(self, live: Object, objects: LiveObjects) -> None:
-        """Reads the children of the kinds in the inventory, or of all kinds of the cluster."""
+    async def read_children(self, live: Object) -> LiveObjects:
+        """The children of the kinds in the inventory, or of all kinds of the cluster."""
+        objects = LiveObjects()
         remembered = self.cluster.operator.entry(Kind.of(live).versionless).children
         kinds = [found for kind in sorted(remembered) if (found := self.reader.preferred(kind)) is not None]
         if not kinds:
@@ -102,6 +106,7 @@ class ResourceReader:
             unread = sorted(kind.kind for kind, at in zip(kinds, lists, strict=True) if at == place)
             if unread:
                 self.notes.append(f"{text}: {', '.join(unread)}")
+        return objects
 
     async def _read_labelled(self, kind: Kind, namespace: str, labels: str, objects: LiveObjects) -> str | None:
         """Children may be in any namespace. Where these cannot be listed, those in the namespace of the custom resource

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 import orjson
 
 from ruleop.authoring.live.custom_resource_reader import ResourceReader
-from ruleop.authoring.live.reader import LiveObjects
 from ruleop.authoring.report import (
     HIDDEN,
     INLINE,
@@ -48,7 +47,6 @@ from ruleop.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ruleop.authoring.live.open_cluster import LiveCluster
     from ruleop.kubernetes.kinds import Object
     from ruleop.operator.revisions import Revision
     from ruleop.planning.rollout import RolloutRecord
@@ -347,41 +345,31 @@ def _text(value: Any) -> str:
 MAX_EVENTS: Final = 100
 
 
-class Historian:
-    def __init__(self, cluster: LiveCluster) -> None:
-        self.cluster, self.reader = cluster, cluster.reader
-        self.resource_reader = ResourceReader(cluster)
-        self.now = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
+class Historian(ResourceReader):
     async def history(self, kind: str, name: str) -> ResourceHistory:
         """Raises NotFoundError, UnknownKindError and ApiError."""
-        live = await self.resource_reader.resource(kind, name)
+        live = await self.find(kind, name)
         children = await self._children(live)
+        events = await self.events({ObjectKey.of(live)}, MAX_EVENTS)
         masks = Masks(values=known_values(filter(is_secret, children), (), public_names([live, *children])))
         changes = [
             *await self._revisions(live),
             *_with_generation(list(_of_object(live)), live),
             *(change for child in children for change in _of_object(child)),
-            *await self._events(ObjectKey.of(live)),
+            *(PastChange(each.time, What.EVENT, each.key, event=each) for each in events),
         ]
         order = [*What]
         changes.sort(key=lambda each: (each.time, order.index(each.what)))
-        notes = tuple(self.resource_reader.notes)
-        return ResourceHistory(live, self.now, tuple(_masked(each, masks) for each in changes), notes)
+        return ResourceHistory(live, self.now, tuple(_masked(each, masks) for each in changes), tuple(self.notes))
 
     async def _children(self, live: Object) -> list[Object]:
-        objects, owner = LiveObjects(), Owner.of(live)
-        await self.resource_reader.read_children(live, objects)
+        objects, owner = await self.read_children(live), Owner.of(live)
         return [each for each in objects.children(owner.part_of) if claim_on(each, ObjectKey.of(each), owner).owned]
-
-    async def _events(self, key: ObjectKey) -> list[PastChange]:
-        events = await self.resource_reader.events({key}, MAX_EVENTS)
-        return [PastChange(each.time, What.EVENT, each.key, event=each) for each in events]
 
     async def _revisions(self, live: Object) -> list[PastChange]:
         """The revisions in force since the custom resource was created, and what its rollout has done with them."""
         created = str(live["metadata"].get("creationTimestamp") or "")
-        operator, notes = self.cluster.operator, self.resource_reader.notes
+        operator, notes = self.cluster.operator, self.notes
         if operator.problem:
             notes.append(f"revisions of the rules: {operator.problem}")
             return []
@@ -418,7 +406,7 @@ class Historian:
         try:
             records = await self.cluster.rollouts()
         except ApiError as error:
-            self.resource_reader.notes.append(f"rollouts: {error}")
+            self.notes.append(f"rollouts: {error}")
             return None
         of_kind = [record for watch, record in records.items() if kind_of(watch) == Kind.of(live).versionless]
         reported, member = named_revision(find_condition(live, ROLLOUT)), member_of(live["metadata"]["uid"])
