@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ruleop.authoring.live import (
+    Processes,
     Renaming,
     change_rollout,
     find_operator,
     find_unproven,
-    missing_processes,
     read_revisions,
     read_rollouts,
     revision_lines,
@@ -146,7 +146,7 @@ async def _show(cluster: LiveCluster, watch: str, output: str, *, follow: bool) 
     while True:
         records = await read_rollouts(cluster, watch)
         progresses = any(record.phase == "Progressing" for record in records.values())
-        missing = await missing_processes(cluster.reader, cluster.operator) if progresses else []
+        missing = (await Processes.of(cluster.reader, cluster.operator)).missing() if progresses else []
         documents = rollout_documents(records, missing)
         if documents != shown:
             print_result(output, documents, rollout_lines(records, missing))

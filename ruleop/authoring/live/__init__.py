@@ -6,9 +6,9 @@ from ruleop.authoring.live.live_planner import LivePlanner, all_passes
 from ruleop.authoring.live.open_cluster import (
     LiveCluster,
     Operator,
+    Processes,
     UnknownKindError,
     find_operator,
-    missing_processes,
     open_cluster,
 )
 from ruleop.authoring.live.reader import (
@@ -37,6 +37,7 @@ __all__ = [
     "LivePlanner",
     "NotConnectedError",
     "Operator",
+    "Processes",
     "Reader",
     "Renaming",
     "ServerDryRun",
@@ -48,7 +49,6 @@ __all__ = [
     "find_operator",
     "find_unproven",
     "history_lines",
-    "missing_processes",
     "open_cluster",
     "read_revisions",
     "read_rollouts",

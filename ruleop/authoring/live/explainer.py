@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.authoring.live.custom_resource_reader import ResourceReader
 from ruleop.authoring.live.history import last_change, managed_fields
 from ruleop.authoring.live.live_planner import LivePlanner
-from ruleop.authoring.live.open_cluster import process_of
+from ruleop.authoring.live.open_cluster import Processes
 from ruleop.authoring.report import (
     ObjectView,
     Planned,
@@ -26,7 +26,6 @@ from ruleop.authoring.report import (
     pod_reason,
     view_without_object,
     wait_message,
-    waits_of,
 )
 from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
 from ruleop.language.rules import Once, Patched, Scheduled
@@ -218,17 +217,16 @@ class Explainer(ResourceReader):
         if plan is not None and (lines := _rendered(plan)):
             objects = [replace(each, rendered=lines.get(each.key)) for each in objects]
         keys = {planned.key, *(each.key for each in objects), *(pod.key for each in objects for pod in each.pods)}
-        events = await self.events(keys)
+        events, processes = await self.events(keys), await Processes.of(self.reader, self.cluster.operator)
         status = planned.resource.get("status")
         resource = {**planned.resource, "status": masks.all(status) if isinstance(status, dict) else {}}
         return ResourceView(
             replace(planned, resource=resource),
             kinds=self.cluster.kinds,
             now=self.now,
-            waits=tuple(waits_of(plan)) if plan is not None else (),
             objects=tuple(objects),
             events=tuple(replace(each, message=masks.text(each.message)) for each in events),
-            operator=await process_of(self.reader, self.cluster.operator, planned.resource),
+            operator=processes.reconciling(planned.resource),
             notes=tuple(self.notes),
         )
 

@@ -25,14 +25,13 @@ from ruleop.operator.wire.leader.shards import NO_SHARD, requirements
 from ruleop.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 
     from ruleop.kubernetes.builtin.table import ResourceInfo
     from ruleop.kubernetes.kinds import GroupKind, Object
     from ruleop.operator.revisions import Revisions
     from ruleop.operator.wire.client.discovery import Catalogue, DiscoveredResource
     from ruleop.operator.wire.cluster_flags import AccessFlags
-    from ruleop.operator.wire.leader.shards import ProcessLease
     from ruleop.planning import Plan
     from ruleop.planning.rollout import RolloutRecord
 
@@ -144,37 +143,60 @@ LEASE: Final = Kind("coordination.k8s.io", "v1", "Lease")
 STALE_LEASE: Final = dt.timedelta(minutes=1)  # its holder renews it every few seconds
 
 
-async def process_of(reader: Reader, operator: Operator, resource: Object) -> str:
-    """A sentence. Empty without a Lease: the operator runs without leader election, or elsewhere."""
-    return _sentence(await _leases(reader, operator), operator, resource)
+class Processes:
+    """The processes of an operator, as far as their Leases can be read."""
 
+    def __init__(self, operator: Operator, leases: Iterable[Object]) -> None:
+        self.operator = operator
+        found = [(read_lease(each, operator.name), each) for each in leases]
+        self.leases = sorted(found, key=lambda each: each[0].since)
+        epochs = (each.epoch for each, _ in found if each.holder and each.epoch is not None)
+        epoch = max(epochs, default=None)
+        self.shards = epoch.count if epoch is not None else 0
 
-async def missing_processes(reader: Reader, operator: Operator) -> list[str]:
-    """Sentences about processes that do not run, as far as Leases can be read: custom resources wait for them."""
-    leases = await _leases(reader, operator)
-    processes = [read_lease(each, operator.name) for each in leases]
-    epoch = max((each.epoch for each in processes if each.holder and each.epoch is not None), default=None)
-    if epoch is not None and epoch.count:
-        running = {each.ordinal for each, lease in zip(processes, leases, strict=True) if is_fresh(lease)}
-        missing = [each for each in range(min(epoch.count, BUCKETS)) if each not in running]
-        buckets = sum(len(buckets_of(each, epoch.count)) for each in missing)
-        names = ", ".join(f"{_pods(processes) or operator.name}-{each}" for each in missing)
-        return [f"{buckets} buckets have no process: is {names} running?"] if missing else []
-    held = [lease for each, lease in zip(processes, leases, strict=True) if each.holder and each.ordinal == NO_SHARD]
-    return [describe_lease(each) for each in held or leases[:1] if not is_fresh(each)]
+    @classmethod
+    async def of(cls, reader: Reader, operator: Operator) -> Processes:
+        try:
+            return cls(operator, await read_leases(reader, operator))
+        except ApiError:  # not permitted
+            return cls(operator, ())
 
+    def reconciling(self, resource: Object) -> str:
+        """A sentence about the process that reconciles a custom resource. Empty without a Lease: the operator runs
+        without leader election, or elsewhere."""
+        if self.shards:
+            bucket = bucket_of(resource["metadata"]["uid"])
+            ordinal = owner_of(bucket, self.shards)
+            lease = next((lease for each, lease in self.leases if each.ordinal == ordinal and each.holder), None)
+            which = f"shard {ordinal} of {self.shards}, which has its bucket {bucket}"
+            return f"{describe_lease(lease)}; it is {which}" if lease else f"no process is {which}: is its pod running?"
+        labels = labels_of(resource)
+        matching = [
+            (each, lease)
+            for each, lease in self.leases
+            if each.ordinal == NO_SHARD and meets(labels, requirements(each.selector))
+        ]
+        if matching:
+            return describe_lease(next((lease for each, lease in matching if each.holder), matching[0][1]))
+        selectors = ", ".join(f'"{each.selector}"' for each, _ in self.leases if each.selector)
+        return f"no process reconciles it: its labels match none of the selectors {selectors}" if self.leases else ""
 
-def _pods(processes: Sequence[ProcessLease]) -> str:
-    """The name of the StatefulSet, by the pods that hold Leases."""
-    pods = (each.holder.partition("_")[0] for each in processes if each.holder and each.ordinal != NO_SHARD)
-    return next((pod.rpartition("-")[0] for pod in pods), "")
+    def missing(self) -> list[str]:
+        """Sentences about processes that do not run: custom resources wait for them."""
+        if self.shards:
+            running = {each.ordinal for each, lease in self.leases if is_fresh(lease)}
+            missing = [each for each in range(min(self.shards, BUCKETS)) if each not in running]
+            buckets = sum(len(buckets_of(each, self.shards)) for each in missing)
+            names = ", ".join(f"{self._stateful_set()}-{each}" for each in missing)
+            return [f"{buckets} buckets have no process: is {names} running?"] if missing else []
+        held = [lease for each, lease in self.leases if each.holder and each.ordinal == NO_SHARD]
+        first = [lease for _, lease in self.leases][:1]
+        return [describe_lease(each) for each in held or first if not is_fresh(each)]
 
-
-async def _leases(reader: Reader, operator: Operator) -> list[Object]:
-    try:
-        return await read_leases(reader, operator)
-    except ApiError:  # not permitted
-        return []
+    def _stateful_set(self) -> str:
+        """Its name, by the pods that hold Leases."""
+        pods = (each.holder.partition("_")[0] for each, _ in self.leases if each.holder and each.ordinal != NO_SHARD)
+        return next((pod.rpartition("-")[0] for pod in pods), "") or self.operator.name
 
 
 async def read_leases(reader: Reader, operator: Operator) -> list[Object]:
@@ -189,31 +211,6 @@ async def read_leases(reader: Reader, operator: Operator) -> list[Object]:
     if not leases and (one := await reader.get(LEASE, key)) is not None:
         return [one]  # of an earlier version
     return leases
-
-
-def _sentence(leases: Sequence[Object], operator: Operator, resource: Object) -> str:
-    by_name = {each["metadata"]["name"]: each for each in leases}
-    processes = sorted((read_lease(each, operator.name) for each in leases), key=lambda each: each.since)
-    epoch = max((each.epoch for each in processes if each.holder and each.epoch is not None), default=None)
-    if epoch is not None and epoch.count:
-        bucket = bucket_of(resource["metadata"]["uid"])
-        ordinal = owner_of(bucket, epoch.count)
-        shard = next((each for each in processes if each.ordinal == ordinal and each.holder), None)
-        which = f"shard {ordinal} of {epoch.count}, which has its bucket {bucket}"
-        if shard is None:
-            return f"no process is {which}: is its pod running?"
-        return f"{describe_lease(by_name[shard.name])}; it is {which}"
-    matching = [
-        each
-        for each in processes
-        if each.ordinal == NO_SHARD and meets(labels_of(resource), requirements(each.selector))
-    ]
-    if not matching and processes:
-        selectors = ", ".join(f'"{each.selector}"' for each in processes if each.selector)
-        return f"no process reconciles it: its labels match none of the selectors {selectors}"
-    if not matching:
-        return ""
-    return describe_lease(by_name[next((each for each in matching if each.holder), matching[0]).name])
 
 
 def describe_lease(lease: Object) -> str:

@@ -45,7 +45,6 @@ from ruleop.authoring.report.views import (
     view_of_plan,
     view_without_object,
     wait_message,
-    waits_of,
 )
 
 __all__ = [
@@ -94,6 +93,5 @@ __all__ = [
     "view_row",
     "view_without_object",
     "wait_message",
-    "waits_of",
     "wrapped",
 ]

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import Object
     from ruleop.planning import ChildReport, Plan, Wait
     from ruleop.planning.model.observed import Kinds
+    from ruleop.planning.plan import Blocking
 
 
 # -- why an object is not ready ----------------------------------------------------------------------------------------
@@ -47,23 +48,20 @@ def object_problems(obj: Object) -> tuple[str, ...]:
     status = obj.get("status")
     if not isinstance(status, Mapping):
         return ()
-    found = list(_of_containers(status)) if obj.get("kind") == "Pod" else []
-    found += _of_conditions(status, scheduling_only=obj.get("kind") == "Pod" and bool(found))
+    is_pod = obj.get("kind") == "Pod"
+    found = [text for _, text in _of_containers(status)] if is_pod else []
+    found += _of_conditions(status, scheduling_only=is_pod and bool(found))
     return tuple(dict.fromkeys(found))
 
 
 def pod_reason(pod: Object) -> str:
     """One word for the state of a pod, as `kubectl get pods` shows it."""
     status: Mapping[str, Any] = pod.get("status") or {}
-    for which in ("initContainerStatuses", "containerStatuses"):
-        for each in status.get(which) or ():
-            state: Mapping[str, Any] = each.get("state") or {}
-            for name in ("waiting", "terminated"):
-                if (reason := (state.get(name) or {}).get("reason")) not in {None, *_NORMAL}:
-                    return str(reason)
-    for each in status.get("conditions") or ():
-        if each.get("type") == "PodScheduled" and each.get("status") == "False":
-            return str(each.get("reason") or "Unscheduled")
+    if reason := next(filter(None, (reason for reason, _ in _of_containers(status))), None):
+        return str(reason)
+    scheduled = find_condition(pod, "PodScheduled")
+    if scheduled.get("status") == "False":
+        return str(scheduled.get("reason") or "Unscheduled")
     return str(status.get("phase", ""))
 
 
@@ -78,7 +76,8 @@ def _of_conditions(status: Mapping[str, Any], *, scheduling_only: bool) -> Itera
             yield _joined(f"{type_} is {value}", each.get("reason"), each.get("message"))
 
 
-def _of_containers(status: Mapping[str, Any]) -> Iterator[str]:
+def _of_containers(status: Mapping[str, Any]) -> Iterator[tuple[Any, str]]:
+    """The reason of the state of each container that is not well, which may be missing, and a sentence."""
     for which in ("initContainerStatuses", "containerStatuses"):
         statuses = status.get(which)
         for each in statuses if isinstance(statuses, list) else ():
@@ -86,20 +85,20 @@ def _of_containers(status: Mapping[str, Any]) -> Iterator[str]:
                 yield from _of_container(each, is_init=which == "initContainerStatuses")
 
 
-def _of_container(status: Mapping[str, Any], *, is_init: bool) -> Iterator[str]:
+def _of_container(status: Mapping[str, Any], *, is_init: bool) -> Iterator[tuple[Any, str]]:
     title = f"{'init container' if is_init else 'container'} {status.get('name')}"
     state: Mapping[str, Any] = status.get("state") or {}
     last: Mapping[str, Any] = (status.get("lastState") or {}).get("terminated") or {}
     waiting, ended = state.get("waiting"), state.get("terminated")
-    if waiting and waiting.get("reason") not in _NORMAL:
-        yield _joined(title, waiting.get("reason"), waiting.get("message"))
+    if waiting and (reason := waiting.get("reason")) not in _NORMAL:
+        yield reason, _joined(title, reason, waiting.get("message"))
     elif ended and ended.get("exitCode"):
-        yield _joined(title, _ended(ended), ended.get("message"))
+        yield ended.get("reason"), _joined(title, _ended(ended), ended.get("message"))
     elif "running" in state and not is_init and not status.get("ready"):
-        yield f"{title}: runs, and its readiness probe does not succeed"
+        yield None, f"{title}: runs, and its readiness probe does not succeed"
     if last:
-        restarts = status.get("restartCount") or 0
-        yield _joined(f"{title} has restarted {restarts} times", f"the last one {_ended(last)}", last.get("message"))
+        restarts = f"{title} has restarted {status.get('restartCount') or 0} times"
+        yield None, _joined(restarts, f"the last one {_ended(last)}", last.get("message"))
 
 
 def _ended(state: Mapping[str, Any]) -> str:
@@ -252,13 +251,12 @@ class ResourceView:
     planned: Planned = field(metadata=HIDDEN)
     kinds: Kinds | None = field(default=None, metadata=HIDDEN)
     now: str = field(default="", metadata=HIDDEN)
-    waits: tuple[WaitView, ...] = ()
     objects: tuple[ObjectView, ...] = ()
     events: tuple[EventView, ...] = ()  # the latest first
     operator: str = ""  # what is known about the operator, as a sentence
     notes: tuple[str, ...] = ()  # what is not shown, and why
 
-    DERIVED: ClassVar = ("resource", "ready", "state", "message", "rule", "problems", "conditions", "next")
+    DERIVED: ClassVar = ("resource", "ready", "state", "message", "rule", "problems", "waits", "conditions", "next")
 
     @property
     def obj(self) -> Object:
@@ -297,6 +295,10 @@ class ResourceView:
     @property
     def problems(self) -> tuple[str, ...]:
         return tuple(f"{each.child}: {each.message}" for each in distinct(self.planned.problems))
+
+    @property
+    def waits(self) -> tuple[WaitView, ...]:
+        return tuple(_waits(self.plan)) if self.plan is not None else ()
 
     @property
     def conditions(self) -> list[Any]:
@@ -373,7 +375,7 @@ def view_of_plan(planned: Planned, kinds: Kinds) -> ResourceView:
     Which of them exist, it does not show."""
     assert planned.plan is not None
     objects = [found for report in planned.plan.children for found in _reported_objects(report, planned)]
-    return ResourceView(planned, kinds, waits=tuple(waits_of(planned.plan)), objects=tuple(objects))
+    return ResourceView(planned, kinds, objects=tuple(objects))
 
 
 def _reported_objects(report: ChildReport, planned: Planned) -> Iterator[ObjectView]:
@@ -405,25 +407,25 @@ def wait_message(text: str) -> str:
     return "waitFor is not true" if text.startswith("waitFor: ") else f"waits for {text}" if text else ""
 
 
-def waits_of(plan: Plan) -> Iterator[WaitView]:
+def _waits(plan: Plan) -> Iterator[WaitView]:
     """The waits, and the `readyWhen` that are not true, each with what its expression reads."""
     blocking = {(each.child, each.key): each for each in plan.blocking}
     states = {each.id: each for each in plan.children}
     for wait in plan.waits:
-        expression = blocking.get((wait.child, "waitFor"))
-        if expression is not None and wait.is_at(expression.site):
+        waited = blocking.get((wait.child, "waitFor"))
+        if waited is not None and wait.is_at(waited.site):
             del blocking[wait.child, "waitFor"]
+            yield _wait_of(wait.child, wait.for_what, wait.why, wait.site, waited)
         else:
-            expression = None
-        found = expression.values if expression is not None else _value_of(wait, states)
-        text = expression.expression if expression is not None else ""
-        yield WaitView(wait.child, wait.for_what, wait.why, wait.site, text, tuple(ReadValue(*each) for each in found))
+            values = tuple(ReadValue(*each) for each in _value_of(wait, states))
+            yield WaitView(wait.child, wait.for_what, wait.why, wait.site, values=values)
     for each in blocking.values():
         if each.key == "readyWhen":
-            for_what = f"readyWhen: {each.expression}"
-            yield WaitView(
-                each.child, for_what, "ready", each.site, each.expression, tuple(ReadValue(*one) for one in each.values)
-            )
+            yield _wait_of(each.child, f"readyWhen: {each.expression}", "ready", each.site, each)
+
+
+def _wait_of(child: str, for_: str, why: str, site: Site | None, found: Blocking) -> WaitView:
+    return WaitView(child, for_, why, site, found.expression, tuple(ReadValue(*each) for each in found.values))
 
 
 def _value_of(wait: Wait, states: dict[str, ChildReport]) -> Iterator[tuple[str, str]]:
