@@ -8,9 +8,9 @@ import datetime as dt
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.authoring.live.open_cluster import NotFoundError
 from ruleop.authoring.live.reader import LiveObjects
 from ruleop.authoring.report import EventView
+from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.kubernetes.names import operator_of_manager
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
@@ -73,8 +73,7 @@ class ResourceReader:
         self.now = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     async def find(self, kind: str, name: str, project: Project | None = None) -> Object:
-        """The custom resource of this name, or that of which an object of this name is a child. Raises NotFoundError,
-        UnknownKindError and ApiError."""
+        """The custom resource of this name, or that of which an object of this name is a child. Raises RuleopError."""
         rules = project.rules if project is not None else ()
         watched = {rule.kind.versionless for rule in rules} or set(self.cluster.operator.entries)
         resource = self.cluster.find_kind(kind, watched)
@@ -87,7 +86,7 @@ class ResourceReader:
             return live
         if owner is None:
             where = f"{key.namespace}/{key.name}" if key.namespace else key.name
-            raise NotFoundError(f"no rule watches {resource.title}, and {where} is not a child of a custom resource")
+            raise RuleopError(f"no rule watches {resource.title}, and {where} is not a child of a custom resource")
         owner_key = ObjectKey.of(owner)
         self.notes.append(f"{key.kind}/{key.name} belongs to {owner_key.kind}/{owner_key.name}, which is shown here")
         return owner

@@ -204,7 +204,7 @@ class Explainer(ResourceReader):
             self.notes.append(cluster.operator.problem)
 
     async def explain(self, kind: str, name: str) -> ResourceView:
-        """Raises NotFoundError, UnknownKindError and ApiError."""
+        """Raises RuleopError."""
         return await self.explain_resource(await self.find(kind, name, self.project))
 
     async def explain_resource(self, live: Object, *, child: str = "") -> ResourceView:

@@ -90,7 +90,6 @@ class PastChange:
     key: ObjectKey | None = None  # None: the rules
     write: LastWrite | None = field(default=None, metadata=INLINE)
     fields: tuple[str, ...] | None = None  # that the manager owns
-    groups: tuple[str, ...] = field(default=(), metadata=HIDDEN)  # the fields of the second level that these are in
     generation: int | None = None  # after the last edit of the custom resource
     event: EventView | None = field(default=None, metadata=INLINE)
     revision: str | None = None
@@ -160,9 +159,10 @@ def _change(change: PastChange) -> str:
     generation = f" (generation {change.generation})" if change.generation is not None else ""
     names: Sequence[str] = change.fields or ()
     if len(names) > MAX_NAMED:
-        more = [f"{len(change.groups) - MAX_GROUPS} more"] if len(change.groups) > MAX_GROUPS else []
-        groups = _in_words([*change.groups[:MAX_GROUPS], *more])
-        return f"written by {change.write.manager}, which owns {len(names)} fields in {groups}{generation}"
+        groups = [*dict.fromkeys(".".join(name.partition("[")[0].split(".")[:2]) for name in names)]
+        more = [f"{len(groups) - MAX_GROUPS} more"] if len(groups) > MAX_GROUPS else []
+        where = _in_words([*groups[:MAX_GROUPS], *more])
+        return f"written by {change.write.manager}, which owns {len(names)} fields in {where}{generation}"
     return f"written by {change.write.manager}, which owns {_in_words(names)}{generation}"
 
 
@@ -187,6 +187,7 @@ _IDENTITY: Final = frozenset({("apiVersion",), ("kind",), ("metadata", "name"), 
 
 Step: TypeAlias = str | tuple[tuple[str, Any], ...]
 """A field's name, or the keys of a list item and their values."""
+Place: TypeAlias = tuple[str | int, ...]
 
 
 def last_change(obj: Object) -> LastWrite | None:
@@ -203,9 +204,8 @@ def last_writes(obj: Object) -> Iterator[PastChange]:
         listed = dict.fromkeys(_listed(fields if isinstance(fields, Mapping) else {}, ()))
         paths = [path for path in listed if path not in _IDENTITY and not _is_mark(path)]
         if is_status or paths:
-            what, groups = What.STATUS if is_status else What.WRITTEN, dict.fromkeys(path[:2] for path in paths)
-            names = tuple(map(path_text, paths)), tuple(map(path_text, groups))
-            yield PastChange(manager.time, what, ObjectKey.of(obj), manager, *names)
+            what = What.STATUS if is_status else What.WRITTEN
+            yield PastChange(manager.time, what, ObjectKey.of(obj), manager, tuple(map(path_text, paths)))
 
 
 def managed_fields(obj: Object, planned: Collection[str] = (), *, manager: str = RULEOP) -> list[ManagedField]:
@@ -214,46 +214,53 @@ def managed_fields(obj: Object, planned: Collection[str] = (), *, manager: str =
     missing fields another client has removed; others may be missing because the API server does not store them.
     `manager`: that of a child with `patch`, which has no record."""
     entries = [each for each in _entries(obj) if isinstance(each.get("fieldsV1"), Mapping)]
+    listed = [(_manager(each), list(_listed(each["fieldsV1"], ()))) for each in entries]
     record = read_record(obj) if manager == RULEOP else None
     if record is not None:
         paths = list(_recorded(record.fields.root, ()))
     else:
-        paths = [path for each in entries if each["manager"] == manager for path in _listed(each["fieldsV1"], ())]
+        paths = [path for client, owned in listed if client.manager == manager for path in owned]
+    owners = []
+    for client, owned in listed:
+        leaves = set(filter(None, (_place(obj, path) for path in owned)))
+        owners.append((client, {leaf[:length] for leaf in leaves for length in range(1, len(leaf) + 1)}, leaves))
     found = []
     for path in dict.fromkeys(paths):
         if path in _IDENTITY or _is_mark(path):
             continue
-        owners = _owners(entries, path) if _exists(obj, path) else []
-        latest_first = sorted(owners, key=lambda each: (each.time, each.is_ruleop), reverse=True)
-        text = path_text(path)
-        by_others = bool(owners) and not any(each.is_ruleop for each in owners)
-        is_removed = not owners and any(text == each or text.startswith((f"{each}.", f"{each}[")) for each in planned)
+        place, text = _place(obj, path), path_text(path)
+        above = {place[:length] for length in range(1, len(place))}
+        # Of a field above, which may be owned as a whole, only if nobody owns the field or one in it.
+        managers = [client for client, places, _ in owners if place in places]
+        managers = managers or [client for client, _, leaves in owners if not above.isdisjoint(leaves)]
+        latest_first = sorted(managers, key=lambda each: (each.time, each.is_ruleop), reverse=True)
+        by_others = bool(managers) and not any(each.is_ruleop for each in managers)
+        is_removed = not managers and any(text == each or text.startswith((f"{each}.", f"{each}[")) for each in planned)
         found.append(ManagedField(text, tuple(latest_first), by_others or is_removed))
     return found
 
 
-def _owners(entries: Sequence[Mapping[str, Any]], path: Sequence[Step]) -> list[LastWrite]:
-    """The managers of a field; if there are none, those of a field above it: it may be owned as a whole."""
-    exact = [_manager(each) for each in entries if _owns(each["fieldsV1"], path, exact=True)]
-    return exact or [_manager(each) for each in entries if _owns(each["fieldsV1"], path, exact=False)]
-
-
-def _exists(obj: Any, path: Sequence[Step]) -> bool:
+def _place(obj: Any, path: Sequence[Step]) -> Place:
+    """The names and positions that lead to a field; empty if it does not exist."""
+    place: list[str | int] = []
     for step in path:
         if isinstance(step, str):
-            found = obj.get(step) if isinstance(obj, Mapping) else None
+            at: str | int | None = step
+            obj = obj.get(step) if isinstance(obj, Mapping) else None
         else:
             items = obj if isinstance(obj, list) else []
-            found = next((each for each in items if isinstance(each, Mapping) and _has_keys(each, dict(step))), None)
-        if found is None:
-            return False
-        obj = found
-    return True
+            keys = dict(step)
+            at = next((number for number, each in enumerate(items) if _has_keys(each, keys)), None)
+            obj = items[at] if at is not None else None
+        if at is None or obj is None:
+            return ()
+        place.append(at)
+    return tuple(place)
 
 
-def _has_keys(item: Mapping[str, Any], keys: Mapping[str, Any]) -> bool:
+def _has_keys(item: Any, keys: Mapping[str, Any]) -> bool:
     """A key that the item lacks has the default of the API."""
-    return all(item.get(name, value) == value for name, value in keys.items())
+    return isinstance(item, Mapping) and all(item.get(name, value) == value for name, value in keys.items())
 
 
 def _is_mark(path: Sequence[Step]) -> bool:
@@ -306,24 +313,6 @@ def _step(name: str) -> Step | None:
     return tuple(sorted(orjson.loads(rest).items())) if kind == "k" else None
 
 
-def _owns(fields: Mapping[str, Any], path: Sequence[Step], *, exact: bool) -> bool:
-    for number, step in enumerate(path):
-        inner = _below(fields, step)
-        if inner is None:
-            return not exact and number > 0 and not fields
-        fields = inner
-    return True
-
-
-def _below(fields: Mapping[str, Any], step: Step) -> Mapping[str, Any] | None:
-    if isinstance(step, str):
-        return fields.get(f"f:{step}")
-    for name, inner in fields.items():
-        if name.startswith("k:") and dict(step).items() <= orjson.loads(name[2:]).items():
-            return inner if isinstance(inner, Mapping) else None
-    return None
-
-
 def path_text(path: Sequence[Step]) -> str:
     """The path as the differences of a plan write it: `spec.ports[port=80,protocol=TCP].targetPort`."""
     text = ""
@@ -347,7 +336,7 @@ MAX_EVENTS: Final = 100
 
 class Historian(ResourceReader):
     async def history(self, kind: str, name: str) -> ResourceHistory:
-        """Raises NotFoundError, UnknownKindError and ApiError."""
+        """Raises RuleopError."""
         live = await self.find(kind, name)
         children = await self._children(live)
         events = await self.events({ObjectKey.of(live)}, MAX_EVENTS)
@@ -454,6 +443,5 @@ def _masked(change: PastChange, masks: Masks) -> PastChange:
     return replace(
         change,
         fields=tuple(map(masks.text, change.fields)) if change.fields is not None else None,
-        groups=tuple(map(masks.text, change.groups)),
         event=replace(event, message=masks.text(event.message)) if (event := change.event) is not None else None,
     )

@@ -236,10 +236,6 @@ def _renewed(lease: Object) -> str:
 # -- cluster -----------------------------------------------------------------------------------------------------------
 
 
-class NotFoundError(RuleopError):
-    """The object does not exist."""
-
-
 class UnknownKindError(RuleopError):
     """The cluster serves no kind of this name, or several."""
 
@@ -278,17 +274,17 @@ class LiveCluster:
         return ObjectKey(resource.kind.group, resource.kind.kind, namespace, name)
 
     async def named(self, kind: Kind, name: str) -> Object:
-        """The object of this name. Raises NotFoundError, which says in which other namespaces there is one."""
+        """The object of this name. Raises RuleopError, which says in which other namespaces there is one."""
         resource = self.reader.resource(kind)
         if resource is None:
-            raise NotFoundError(f"the cluster does not serve {kind}")
+            raise RuleopError(f"the cluster does not serve {kind}")
         key = self.key(resource, name)
         if (found := await self.reader.get(kind, key)) is not None:
             return found
         where = f"{key.namespace}/{key.name}" if key.namespace else key.name
         others = await self._namespaces_of(kind, name) if resource.namespaced else []
         there = f" (namespaces with one of this name: {', '.join(others)}; use -n)" if others else ""
-        raise NotFoundError(f"{resource.title} {where} does not exist{there}")
+        raise RuleopError(f"{resource.title} {where} does not exist{there}")
 
     async def _namespaces_of(self, kind: Kind, name: str) -> list[str]:
         found: list[str] = []

@@ -33,10 +33,6 @@ if TYPE_CHECKING:
 SECRET: Final = Kind("", "v1", "Secret")
 
 
-class NoKeyError(RuleopError):
-    """The operator's key cannot be read."""
-
-
 @dataclass(frozen=True, slots=True)
 class Unproven:
     """An object whose annotation, or whose field managers, name a custom resource without a valid proof."""
@@ -137,7 +133,7 @@ async def _key_secret(cluster: LiveCluster) -> Object:
         secrets = [each async for page in pages for each in page]
         found = secrets[0] if len(secrets) == 1 else None
     if found is None:
-        raise NoKeyError(
+        raise RuleopError(
             f"no Secret {key.name} found: start the operator, which makes it; or name the operator with --name and "
             "--operator-namespace"
         )

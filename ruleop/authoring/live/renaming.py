@@ -34,10 +34,6 @@ MAX_ATTEMPTS: Final = 5  # of a write of one custom resource, which others write
 MAX_LISTED: Final = 8
 
 
-class RenamingError(RuleopError):
-    """The operator cannot be renamed now."""
-
-
 @dataclass(frozen=True, slots=True)
 class Renamed:
     objects: tuple[str, ...]  # names of those that the new one has now
@@ -55,12 +51,12 @@ class Renaming:
         """Raises RuleopError."""
         old, new = self.old, self.new
         if (old.name, old.namespace) == (new.name, new.namespace):
-            raise RenamingError(f'the operator "{old.name}" in namespace {old.namespace} has this name already')
+            raise RuleopError(f'the operator "{old.name}" in namespace {old.namespace} has this name already')
         held = [each async for each in self._resources() if old.finalizer != new.finalizer]
         if old.problem and not (old.is_absent and held):  # without its objects, only the finalizers are left to replace
-            raise RenamingError(old.problem)
+            raise RuleopError(old.problem)
         if not new.namespace:
-            raise RenamingError(f"{new.problem}; or name the namespace that it shall have with --operator-namespace")
+            raise RuleopError(f"{new.problem}; or name the namespace that it shall have with --operator-namespace")
         await self._require_stopped(old)
         await self._require_stopped(new)
         await self._require_undeleted(held)
@@ -75,7 +71,7 @@ class Renaming:
     async def _require_stopped(self, operator: Operator) -> None:
         for lease in await read_leases(self.reader, operator):
             if is_fresh(lease):
-                raise RenamingError(f'stop the operator "{operator.name}" first: {describe_lease(lease)}')
+                raise RuleopError(f'stop the operator "{operator.name}" first: {describe_lease(lease)}')
 
     async def _resources(self) -> AsyncIterator[Object]:
         """The custom resources with the old finalizer."""
@@ -97,7 +93,7 @@ class Renaming:
         ]
         if stuck:
             more = f" and {len(stuck) - MAX_LISTED} more" if len(stuck) > MAX_LISTED else ""
-            raise RenamingError(
+            raise RuleopError(
                 f"{', '.join(stuck[:MAX_LISTED])}{more}: being deleted, and only {self.old.name} can end that: let it, "
                 f"with `ruleop run --name {self.old.name}`, then repeat the command"
             )
@@ -148,7 +144,7 @@ class Renaming:
         if data.get(KEY) in {known.get(KEY), known.get(PREVIOUS_KEY)}:
             return None
         if PREVIOUS_KEY in {*known, *data}:
-            raise RenamingError(
+            raise RuleopError(
                 f"{store.key} or the Secret of {self.old.name} has the entry {PREVIOUS_KEY}: run its operator until "
                 "that is removed, stop it and repeat the command"
             )
@@ -164,7 +160,7 @@ class Renaming:
     ) -> str:
         version = before["metadata"]["resourceVersion"] if before is not None else ""
         if await store.write(data, version, binary=binary) is None:
-            raise RenamingError(f"{store.key} was changed meanwhile: repeat the command")
+            raise RuleopError(f"{store.key} was changed meanwhile: repeat the command")
         return store.key.name
 
     async def _delete_old(self) -> None:
@@ -211,4 +207,4 @@ class Renaming:
             if (live := await self.reader.get(kind, key)) is None:
                 return
             found = live
-        raise RenamingError(f"{key} was changed each time: repeat the command")
+        raise RuleopError(f"{key} was changed each time: repeat the command")

@@ -139,14 +139,10 @@ def revision_lines(revisions: Sequence[RevisionView]) -> Iterator[Line]:
 MAX_ATTEMPTS: Final = 20  # the operator writes a few times a second while a rollout is in progress
 
 
-class NoRolloutError(RuleopError):
-    """There is no such rollout, or the command has no meaning for it."""
-
-
 def _store(cluster: LiveCluster) -> RolloutStore:
     operator = cluster.operator
     if operator.problem:
-        raise NoRolloutError(operator.problem)
+        raise RuleopError(operator.problem)
     api = cluster.reader.writing()
     return RolloutStore(StoredData(api, rollouts_key(operator.namespace, operator.name)))
 
@@ -166,27 +162,27 @@ async def change_rollout(
         records = await store.read()
         found = _selected(records, watch)
         if len(found) != 1:
-            raise NoRolloutError(f"several watches have `rollout`; name one of {', '.join(sorted(found))}")
+            raise RuleopError(f"several watches have `rollout`; name one of {', '.join(sorted(found))}")
         ((name, record),) = found.items()
         try:
             changed = reverted(record, await _find_revision(cluster, name, record, to)) if to else change(record)
         except Refused as refused:
-            raise NoRolloutError(f"{name}: {refused}") from None
+            raise RuleopError(f"{name}: {refused}") from None
         if changed.undo and not record.undo and not await _is_kept(cluster, changed.target):
-            raise NoRolloutError(f"{name}: the rules of revision {changed.target.short} are not kept; edit the rules")
+            raise RuleopError(f"{name}: the rules of revision {changed.target.short} are not kept; edit the rules")
         if await store.write({**records, name: changed}):
             return name, changed
-    raise NoRolloutError("the record was changed by somebody else each time; repeat the command")
+    raise RuleopError("the record was changed by somebody else each time; repeat the command")
 
 
 async def _find_revision(cluster: LiveCluster, watch: str, record: RolloutRecord, number: str) -> RolloutRevision:
     """The revision of a watch whose number begins with this; as in the record, if that has it. Raises
-    NoRolloutError."""
+    RuleopError."""
     revisions = await cluster.revisions()
     found = list(dict.fromkeys(each.digest for each in revisions.index if each.digest.startswith(number.lower())))
     if len(found) != 1:
         which = f"{len(found)} revisions begin with {number}: write more of it" if found else f"no revision {number}"
-        raise NoRolloutError(f"{which}; `ruleop rollout history` lists them")
+        raise RuleopError(f"{which}; `ruleop rollout history` lists them")
     short = found[0][:SHORT]
     try:
         files = files_of_revision(revisions, found[0])
@@ -194,13 +190,13 @@ async def _find_revision(cluster: LiveCluster, watch: str, record: RolloutRecord
         if project is not None:
             checked(RuleFiles.of(project), environ=_Environment())
     except ProjectErrors as errors:
-        raise NoRolloutError(f"the rules of revision {short} have mistakes: {errors.mistakes[0]}") from None
+        raise RuleopError(f"the rules of revision {short} have mistakes: {errors.mistakes[0]}") from None
     if project is None:
-        raise NoRolloutError(f"the rules of revision {short} are not kept; edit the rules")
+        raise RuleopError(f"the rules of revision {short} are not kept; edit the rules")
     title = watch.partition("_")[2] if watch.startswith("0") else watch
     rule = next((each for each in project.rules if watch_key(each) == title), None)
     if rule is None:
-        raise NoRolloutError(f"revision {short} has no watch {_title(title)}")
+        raise RuleopError(f"revision {short} has no watch {_title(title)}")
     recorded = [*record.revisions, *filter(None, (record.previous, record.rejected))]
     known = (each for each in recorded if found[0] in {each.number, each.project} and each.project in revisions.packed)
     return next(known, RolloutRevision(rule.revision, found[0]))
@@ -261,9 +257,9 @@ def _selected(records: Mapping[str, RolloutRecord], watch: str) -> dict[str, Rol
     found = {name: record for name, record in records.items() if not watch or watch in _titles(name)}
     if not found and watch:
         names = f": there are {', '.join(sorted(records))}" if records else ""
-        raise NoRolloutError(f"no watch {watch} with `rollout`{names}")
+        raise RuleopError(f"no watch {watch} with `rollout`{names}")
     if not found:
-        raise NoRolloutError("no watch of the operator has `rollout`, or it has not started yet")
+        raise RuleopError("no watch of the operator has `rollout`, or it has not started yet")
     return found
 
 
