@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ruleop.authoring.live.rollouts import rollout_documents, rollout_lines
+from ruleop.authoring.report.spans import text_of
 from ruleop.planning.rollout.rollout_record import RolloutRecord, RolloutRevision, reverted
 
 OLD, NEW = RolloutRevision("a" * 64, "c" * 64), RolloutRevision("b" * 64, "d" * 64)
@@ -16,7 +17,7 @@ COMPLETE = replace(RolloutRecord.complete(NEW), previous=OLD, total=3)
 
 
 def table(record: RolloutRecord, *missing: str) -> list[str]:
-    return ["".join(span.text for span in line) for line in rollout_lines({"Site.example.com": record}, missing)]
+    return text_of(rollout_lines({"Site.example.com": record}, missing)).splitlines()
 
 
 def test_a_stopped_rollout_names_the_revision_to_which_undo_goes() -> None:

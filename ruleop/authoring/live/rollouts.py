@@ -66,22 +66,22 @@ def _failures(record: RolloutRecord) -> list[str]:
 
 def rollout_lines(records: Mapping[str, RolloutRecord], missing: Sequence[str] = ()) -> Iterator[Line]:
     ordered = sorted(records.items())
-    rows = [_HEAD, *(_row(watch, record) for watch, record in ordered)]
-    for row, line in zip(rows, in_columns(rows), strict=True):
-        yield (Span(line, _TONES.get(row[1], Tone.PLAIN)),)
+    yield from in_columns([tuple(map(Span, _HEAD)), *(_row(watch, record) for watch, record in ordered)])
     for watch, record in ordered:
         yield from ((Span(line),) for line in _notes(_title(watch), record))
         if record.phase == "Progressing":
             yield from ((Span(f"  waits: {one}", Tone.WAIT),) for one in missing)
 
 
-def _row(watch: str, record: RolloutRecord) -> tuple[str, ...]:
+def _row(watch: str, record: RolloutRecord) -> Line:
     before = record.before.short if record.before is not None else "-"
-    head = (_title(watch), record.phase, record.target.short, before)
+    cells = [_title(watch), record.phase, record.target.short, before]
     if record.is_complete:
-        return (*head, "all", "0", "0", "0")
-    numbers = (len(record.pending), len(record.failed), record.held_back)
-    return (*head, f"{record.total - record.held_back}/{record.total}", *map(str, numbers))
+        cells += ["all", "0", "0", "0"]
+    else:
+        numbers = (len(record.pending), len(record.failed), record.held_back)
+        cells += [f"{record.total - record.held_back}/{record.total}", *map(str, numbers)]
+    return tuple(Span(cell, _TONES.get(record.phase, Tone.PLAIN)) for cell in cells)
 
 
 def _notes(watch: str, record: RolloutRecord) -> Iterator[str]:
@@ -131,7 +131,7 @@ def revision_lines(revisions: Sequence[RevisionView]) -> Iterator[Line]:
     for each in revisions:
         edited, watches = listed(each.edited or (), MAX_FILES) or "-", ", ".join(map(str, each.watches)) or "-"
         rows.append((each.revision[:SHORT], each.since, "kept" if each.kept else "-", edited, watches))
-    yield from ((Span(line),) for line in in_columns(rows))
+    return in_columns([tuple(map(Span, row)) for row in rows])
 
 
 # -- the record --------------------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from ruleop.authoring.report.spans import (
     ago,
     counted,
     fitted,
+    in_columns,
     in_words,
     sections,
     wrapped,
@@ -170,22 +171,17 @@ class _ViewText:
         self, found: Iterable[Mapping[str, Any]], before: Mapping[str, str], indent: str
     ) -> Iterator[Line]:
         """`before`: the statuses that they had, by their types."""
-        rows = []
+        rows, messages = [], []
         for each in found:
             type_, status = str(each.get("type")), str(each.get("status"))
             was, good = before.get(type_, status), (status == "True") != (type_ in NEGATIVE)
             tone = Tone.WAIT if not good else Tone.FAINT if type_ in NEGATIVE else Tone.GOOD
             since = self.ago(str(each["lastTransitionTime"])) if each.get("lastTransitionTime") else ""
             turn = status if was == status else f"{was} -> {status}"
-            rows.append((type_, turn, tone, str(each.get("reason") or ""), since, str(each.get("message") or "")))
-        types, turns, reasons = (max((len(str(row[at])) for row in rows), default=0) for at in (0, 1, 3))
-        for type_, turn, tone, reason, since, message in rows:
-            head: Line = (
-                Span(f"{indent}{type_:<{types}}  "),
-                Span(f"{turn:<{turns}}  ", tone),
-                Span(f"{reason:<{reasons}}  {since}".rstrip() if since else reason),
-            )
-            yield from fitted(head, (Span(message, Tone.FAINT),), f"{indent}    ") if message else [head]
+            rows.append((Span(indent + type_), Span(turn, tone), Span(str(each.get("reason") or "")), Span(since)))
+            messages.append(Span(str(each.get("message") or ""), Tone.FAINT))
+        for head, message in zip(in_columns(rows), messages, strict=True):
+            yield from fitted(head, (message,), f"{indent}    ") if message.text else [head]
 
     # -- plan ----------------------------------------------------------------------------------------------------------
 
@@ -389,15 +385,14 @@ class _ViewText:
         return "; ".join(f"{each.manager} ({each.operation}), {self.ago(each.time)}" for each in field.managers)
 
     def events(self) -> Iterator[Line]:
+        rows = []
         for each in self.view.events:
             tone = Tone.BAD if each.type == "Warning" else Tone.GOOD
             count = f" (x{each.count})" if each.count > 1 else ""
-            head = (
-                Span(f"  {self.ago(each.time):<10}  ", Tone.FAINT),
-                Span(f"{each.reason}{count}", tone),
-                Span(f"  {self.title(each.key)}"),
-            )
-            yield from fitted(head, (Span(each.message),), " " * 14)
+            ago = Span(f"  {self.ago(each.time)}", Tone.FAINT)
+            rows.append((ago, Span(f"{each.reason}{count}", tone), Span(self.title(each.key))))
+        for head, event in zip(in_columns(rows), self.view.events, strict=True):
+            yield from fitted(head, (Span(event.message),), " " * 14)
 
     def next_reconcile(self) -> Iterator[Line]:
         view = self.view
