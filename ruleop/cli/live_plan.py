@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from ruleop.authoring.live import LiveCluster
     from ruleop.authoring.offline import Document
-    from ruleop.authoring.report import Planned
+    from ruleop.authoring.report import ResourceView
     from ruleop.cli.options import Folder
     from ruleop.kubernetes.kinds import Object
     from ruleop.language.rules import Project
@@ -93,7 +93,7 @@ class _LivePlan:
             self.passes.add(await self._asked(each))
         return self.passes
 
-    async def _asked(self, each: Planned) -> Planned:
+    async def _asked(self, each: ResourceView) -> ResourceView:
         """The pass with the answers of the API server, if it is to be asked."""
         return await self.dry_run.ask(each) if self.dry_run is not None else each
 
@@ -105,13 +105,13 @@ class _LivePlan:
         targets = await self._rolled_out()
         async for each in all_passes(self.planner, kinds, cluster.access.namespace):
             summary.add(await self._asked(each), cluster.kinds)
-            rule = each.rule
+            rule = each.chosen
             if (
                 rule is not None
                 and rule.rollout is not None
                 and targets.get(watch_key(rule), rule.revision) != rule.revision
             ):
-                summary.add_to_rollout(rule, each.resource)
+                summary.add_to_rollout(rule, each.obj)
             if summary.resources % PROGRESS == 0 and sys.stderr.isatty():
                 write_to(sys.stderr, f"\r{summary.resources} planned")
         if summary.resources >= PROGRESS and sys.stderr.isatty():

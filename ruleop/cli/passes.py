@@ -15,7 +15,7 @@ import orjson
 from ruleop.authoring.checking.inferred_definitions import with_definitions
 from ruleop.authoring.checking.refused_objects import with_violations
 from ruleop.authoring.offline import EPOCH, OfflineKinds, as_live, dropped, identified, named_like, prepare, undecided
-from ruleop.authoring.report import Planned, as_document, counted, excerpt, mistake
+from ruleop.authoring.report import ResourceView, as_document, counted, excerpt, mistake
 from ruleop.cli import finding_formats as found
 from ruleop.cli.loading import load_with_sources, read_documents
 from ruleop.cli.options import Folder
@@ -74,15 +74,15 @@ class Passes:
 
     folder: Folder
     kinds: Kinds
-    planned: list[Planned] = field(default_factory=list)
+    planned: list[ResourceView] = field(default_factory=list)
     refused: list[tuple[ObjectKey, list[SchemaFinding]]] = field(
         default_factory=list
     )  # the API server would reject these
     unruled: list[ObjectKey] = field(default_factory=list)  # of a watched kind, but not selected by any rule
 
-    def add(self, each: Planned) -> None:
+    def add(self, each: ResourceView) -> None:
         """Raises RuleopError if it cannot be planned."""
-        if each.rule is None:
+        if each.chosen is None:
             self.unruled.append(each.key)
             print_diagnostics(mistake(str(each.key), NOT_SELECTED, warning=True))
         elif each.plan is None:
@@ -93,7 +93,7 @@ class Passes:
     @property
     def failed(self) -> bool:
         """Whether there are errors. The last of several passes over a custom resource counts."""
-        last = {each.key: each.problems for each in self.planned}
+        last = {each.key: each.errors for each in self.planned}
         return bool(self.refused or self.unruled or any(last.values()))
 
     def unplanned(self) -> dict[str, Any]:
@@ -163,17 +163,19 @@ def make_passes(
     for resource in taken:
         rule = choose_rule(project.rules, resource)
         if rule is None:
-            passes.add(Planned(resource))
+            passes.add(ResourceView(resource))
         elif until_quiet:
             others = [*live, *(each for each in taken if each is not resource)]
             for each in _passes_until_quiet(project, resource, others, now):
                 passes.add(each)
         else:
-            passes.add(Planned(resource, with_violations(plan(rule, resource, observed), rule, project), rule))
+            passes.add(ResourceView(resource, with_violations(plan(rule, resource, observed), rule, project), rule))
     return passes
 
 
-def _passes_until_quiet(project: Project, resource: Object, others: Iterable[Object], now: str) -> Iterator[Planned]:
+def _passes_until_quiet(
+    project: Project, resource: Object, others: Iterable[Object], now: str
+) -> Iterator[ResourceView]:
     """The passes over a custom resource in a cluster without others, whose controllers make each child ready: as a test
     of the rules makes them."""
     # Imports the API server in memory, which one pass does not need.
@@ -185,7 +187,7 @@ def _passes_until_quiet(project: Project, resource: Object, others: Iterable[Obj
     for each in others:
         world.add(each)
     world.create(resource)
-    planned: Planned | None = None
+    planned: ResourceView | None = None
     for number in world.passes(ready=True):
         if planned is not None:
             yield planned
@@ -193,7 +195,7 @@ def _passes_until_quiet(project: Project, resource: Object, others: Iterable[Obj
         rule = choose_rule(project.rules, current) if current is not None else None
         if current is None or rule is None:
             return
-        planned = Planned(current, world.next_plan(rule, current), rule, number=number)
+        planned = ResourceView(current, world.next_plan(rule, current), rule, number=number)
     if planned is not None and planned.plan is not None and world.restless:
         restless = Problem("passes", "Restless", RESTLESS)
         planned = replace(planned, plan=replace(planned.plan, problems=(*planned.plan.problems, restless)))
@@ -274,7 +276,7 @@ def replay_pass(folder: str, env_files: Sequence[str], file: str) -> Passes:
         found, rule = None, _rule(project, replay, file)
         if rule is not None:
             found = plan(rule, replay.resource, replay.observed, replay.history, predict_status=replay.predict_status)
-        passes.add(Planned(replay.resource, found, rule))
+        passes.add(ResourceView(replay.resource, found, rule))
     return passes
 
 

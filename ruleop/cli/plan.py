@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ruleop.authoring.report import ChangeSummary, plan_document, plan_lines, sections, view_of_plan
+from ruleop.authoring.report import ChangeSummary, plan_document, plan_lines, sections
 from ruleop.cli.options import Folder, cluster_options, project_options
 from ruleop.cli.passes import Passes, make_passes, pass_options, replay_pass
 from ruleop.cli.program import DONE, NO, Command, UsageError, output_option
@@ -94,6 +95,6 @@ def _print_passes(passes: Passes, output: str) -> int:
         print_text(json_document({"plans": [*map(plan_document, passes.planned)], **passes.unplanned()}))
     else:
         folder = passes.folder
-        views = [view_of_plan(each, passes.kinds) for each in passes.planned]
+        views = [replace(each, kinds=passes.kinds) for each in passes.planned]
         print_lines(sections(("", plan_lines(each, place=folder.place, source=folder.source)) for each in views))
     return NO if passes.failed else DONE

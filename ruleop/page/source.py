@@ -17,7 +17,7 @@ from ruleop.authoring.live import (
     Reader,
     rollout_documents,
 )
-from ruleop.authoring.report import Tone
+from ruleop.authoring.report import Tone, plan_document
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.kubernetes.permissions import listed
@@ -275,6 +275,7 @@ class PageSource:
         graph = await self._graph(project, rule) if rule is not None else None
         return {
             "explained": found,
+            "next": plan_document(found) if found.plan is not None else None,
             "key": key,
             "graph": figure(_coloured(graph, found, key, node), f"Graph of {key.kind} {key.name}") if graph else "",
             "node": node,

@@ -1,7 +1,7 @@
 """Commands on a cluster: `explain`, `history` and `plan --live` read; `rollout`, `recover` and `rename` also write."""
 
 from ruleop.authoring.live.explainer import Explainer
-from ruleop.authoring.live.history import Historian, history_lines
+from ruleop.authoring.live.history import Historian
 from ruleop.authoring.live.live_planner import LivePlanner, all_passes
 from ruleop.authoring.live.open_cluster import (
     LiveCluster,
@@ -48,7 +48,6 @@ __all__ = [
     "definitions_in_use",
     "find_operator",
     "find_unproven",
-    "history_lines",
     "open_cluster",
     "read_revisions",
     "read_rollouts",

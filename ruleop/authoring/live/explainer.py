@@ -18,7 +18,6 @@ from ruleop.authoring.live.live_planner import LivePlanner
 from ruleop.authoring.live.open_cluster import Processes
 from ruleop.authoring.report import (
     ObjectView,
-    Planned,
     RenderedLine,
     ResourceView,
     object_problems,
@@ -64,7 +63,7 @@ _WORDS: Final = {
 
 
 class _Objects:
-    def __init__(self, planned: Planned, read: LiveObjects, kinds: Kinds) -> None:
+    def __init__(self, planned: ResourceView, read: LiveObjects, kinds: Kinds) -> None:
         self.planned, self.read, self.kinds = planned, read, kinds
         self.plan = planned.plan or Plan(planned.key, "", "")  # without rules, nothing is known of the next reconcile
         actions = reversed(self.plan.actions)
@@ -73,7 +72,7 @@ class _Objects:
 
     def views(self) -> Iterator[ObjectView]:
         """The desired objects in the order of the rules, then the others that the custom resource owns."""
-        owner = Owner.of(self.planned.resource)
+        owner = Owner.of(self.planned.obj)
         owned = {
             key: obj
             for obj in self.read.children(owner.part_of)
@@ -98,12 +97,12 @@ class _Objects:
             yield self._other(key, obj)
 
     def _form(self, report: ChildReport) -> object:
-        rule = self.planned.rule
+        rule = self.planned.chosen
         child = rule.children.get(report.id) if rule is not None else None
         return child.form if child is not None else None
 
     def _desired(self, report: ChildReport, each: ObjectReport) -> ObjectView:
-        resource, live, action = self.planned.resource, self.read.find(each.key), self._actions.get(each.key)
+        resource, live, action = self.planned.obj, self.read.find(each.key), self._actions.get(each.key)
         state, message = _WORDS[each.state], each.message
         if each.state is State.WAITING:
             message = wait_message(message) if live is None else _update_of(message)
@@ -218,21 +217,22 @@ class Explainer(ResourceReader):
             objects = [replace(each, rendered=lines.get(each.key)) for each in objects]
         keys = {planned.key, *(each.key for each in objects), *(pod.key for each in objects for pod in each.pods)}
         events, processes = await self.events(keys), await Processes.of(self.reader, self.cluster.operator)
-        status = planned.resource.get("status")
-        resource = {**planned.resource, "status": masks.all(status) if isinstance(status, dict) else {}}
-        return ResourceView(
-            replace(planned, resource=resource),
+        status = planned.obj.get("status")
+        resource = {**planned.obj, "status": masks.all(status) if isinstance(status, dict) else {}}
+        return replace(
+            planned,
+            obj=resource,
             kinds=self.cluster.kinds,
             now=self.now,
-            objects=tuple(objects),
+            found=tuple(objects),
             events=tuple(replace(each, message=masks.text(each.message)) for each in events),
-            operator=processes.reconciling(planned.resource),
+            operator=processes.reconciling(planned.obj),
             notes=tuple(self.notes),
         )
 
     # -- the resource and its children ---------------------------------------------------------------------------------
 
-    async def _planned(self, live: Object, traced: str) -> tuple[Planned, LiveObjects]:
+    async def _planned(self, live: Object, traced: str) -> tuple[ResourceView, LiveObjects]:
         if self.project is not None:
             if choose_rule(self.project.rules, live) is not None:
                 planner = LivePlanner(self.cluster, self.project, traced=traced)
@@ -241,7 +241,7 @@ class Explainer(ResourceReader):
                     self.notes.append(f"the next reconcile cannot be planned: {planned.error}")
                 return planned, planner.objects
             self.notes.append(f"no rule of {self.project.root} selects it (see selector and namespaces)")
-        return Planned(live), await self.read_children(live)
+        return ResourceView(live), await self.read_children(live)
 
     async def _with_pods(self, view: ObjectView, read: LiveObjects) -> ObjectView:
         if view.ready or (live := read.find(view.key)) is None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 from ruleop.authoring.checking.refused_objects import with_violations
 from ruleop.authoring.live.reader import LiveObjects
 from ruleop.authoring.offline import with_defaults
-from ruleop.authoring.report import Planned
+from ruleop.authoring.report import ResourceView
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import NAMESPACE_KIND, Kind, Object, ObjectKey, owners_of
 from ruleop.kubernetes.labels import labels_of
@@ -77,7 +77,7 @@ class LivePlanner:
         self.objects = LiveObjects()  # of the last batch
         self._keys: dict[Kind, set[ObjectKey]] = {}
 
-    async def plan(self, resources: Iterable[Object]) -> list[Planned]:
+    async def plan(self, resources: Iterable[Object]) -> list[ResourceView]:
         """Plans some custom resources, at most `BATCH`. Raises ApiError."""
         self.objects = LiveObjects()
         chosen = [await self._with_rule(each) for each in resources]
@@ -90,14 +90,14 @@ class LivePlanner:
                 break
             await self._read_missing(rest)
         planned = iter(pending)
-        return [self._result(next(planned)) if rule is not None else Planned(each) for each, rule in chosen]
+        return [self._result(next(planned)) if rule is not None else ResourceView(each) for each, rule in chosen]
 
-    def _result(self, each: _Pending) -> Planned:
+    def _result(self, each: _Pending) -> ResourceView:
         """The pass with what the API server would refuse of the objects that are written."""
         found = each.plan
         if found is not None and found.actions:
             found = with_violations(found, each.rule, self.project)
-        return Planned(each.resource, found, each.rule, each.error)
+        return ResourceView(each.resource, found, each.rule, each.error)
 
     async def _with_rule(self, resource: Object) -> tuple[Object, Rule | None]:
         """The rule of a custom resource, which is read again if its rule names another version of the kind; with the
@@ -124,10 +124,10 @@ class LivePlanner:
         made = partial(plan, each.rule, each.resource, observed, traced=self.traced)
         return made() if self.cluster.finish is None else await self.cluster.finish(made)
 
-    def plan_after(self, planned: Planned, failed: Mapping[ObjectKey, Failed]) -> Planned:
+    def plan_after(self, view: ResourceView, failed: Mapping[ObjectKey, Failed]) -> ResourceView:
         """A pass of the last batch after these writes failed: what the operator would report of them, and what it would
         do next. Raises RuleopError."""
-        rule, resource = planned.rule, planned.resource
+        rule, resource = view.chosen, view.obj
         assert rule is not None
         observed = self._observed(rule, resource)
         immutable = {
@@ -137,7 +137,7 @@ class LivePlanner:
         if len(immutable) != len(failed):
             after = plan(rule, resource, observed, History(writes=Writes(failed)))
             following = replace(after, actions=following.actions)
-        return replace(planned, plan=following)
+        return replace(view, plan=following)
 
     def _observed(self, rule: Rule, resource: Object) -> Observed:
         known = self.operator.entry(rule.kind.versionless).conditions
@@ -314,7 +314,7 @@ ATTEMPTS: Final = 5
 """The number of attempts to read a list. Its pages expire after some minutes, and planning takes its time."""
 
 
-async def all_passes(planner: LivePlanner, kinds: Iterable[Kind], namespace: str) -> AsyncIterator[Planned]:
+async def all_passes(planner: LivePlanner, kinds: Iterable[Kind], namespace: str) -> AsyncIterator[ResourceView]:
     """The passes of all custom resources of these kinds, in one namespace or in all. Raises ApiError."""
     planner.namespace = namespace
     for kind in kinds:

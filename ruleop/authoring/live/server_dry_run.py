@@ -12,7 +12,7 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.live.reader import DryRunClient
-from ruleop.authoring.report import Answer, Planned, StoredField, Verdict
+from ruleop.authoring.report import Answer, ResourceView, StoredField, Verdict
 from ruleop.kubernetes.kinds import SERVER_METADATA, Kind, Object, ObjectKey
 from ruleop.kubernetes.permissions import IMPERSONATE, place
 from ruleop.operator.cache import OwnWrites
@@ -72,24 +72,24 @@ class ServerDryRun:
     planner: LivePlanner
     created: set[ObjectKey] = field(default_factory=set)  # that plans of this run would create
 
-    async def ask(self, each: Planned) -> Planned:
+    async def ask(self, each: ResourceView) -> ResourceView:
         """The pass with the answers to its writes, and with the problems that the operator would report. The planner
         must not have planned another batch since. Raises ApiError."""
-        plan, rule = each.plan, each.rule
+        plan, rule = each.plan, each.chosen
         if plan is None or rule is None or not (plan.actions or plan.waits):
             return each
         self.created |= {action.key for action in plan.actions if isinstance(action, Create)}
         answers = await self._unasked(plan, rule)
         skipped = [answer.action for answer in answers]
         account = plan.account
-        asked = await self._asked([one for one in plan.actions if not _is_in(one, skipped)], each.resource, account)
+        asked = await self._asked([one for one in plan.actions if not _is_in(one, skipped)], each.obj, account)
         refused = {one.action.key: one.failed for one in asked if one.failed is not None and _is_refusal(one.failed)}
         if refused:
             before, after = plan, self.planner.plan_after(each, refused).plan
             assert after is not None
             plan = _after(before, after, refused)
             new = [action for action in plan.actions if not _is_in(action, before.actions)]
-            asked += await self._asked(new, each.resource, account)
+            asked += await self._asked(new, each.obj, account)
         found = [self._answer(one, rule, plan) for one in asked]
         problems = [
             Problem(answer.child, "Unanswered", f"{answer.action.key} cannot be asked about: {answer.message}")

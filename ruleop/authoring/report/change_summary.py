@@ -11,8 +11,9 @@ from collections import Counter
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from ruleop.authoring.report.planned import HIDDEN, Verdict, as_document
+from ruleop.authoring.report.documents import HIDDEN, as_document
 from ruleop.authoring.report.spans import Line, Place, Span, Tone, fitted, listed
+from ruleop.authoring.report.views import Verdict
 from ruleop.messages import shortened
 from ruleop.planning.changes import NOTHING, Difference, Verb, changes, flow, is_mark, leaves, verb_of
 from ruleop.planning.model.actions import AddFinalizer, Delete, Expire, FinalizerAction, RemoveFinalizer
@@ -22,7 +23,7 @@ from ruleop.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ruleop.authoring.report.planned import Answer, Planned
+    from ruleop.authoring.report.views import Answer, ResourceView
     from ruleop.errors import Site
     from ruleop.kubernetes.kinds import Object
     from ruleop.language.rules import Rollout, Rule
@@ -193,15 +194,15 @@ class ChangeSummary:
     rollouts: dict[str, tuple[Rollout, list[WaveView]]] = field(default_factory=dict, metadata=HIDDEN)
     """The custom resources that an edit reaches in waves, by rule."""
 
-    def add(self, planned: Planned, kinds: Kinds) -> None:
+    def add(self, view: ResourceView, kinds: Kinds) -> None:
         self.resources += 1
-        plan, name = planned.plan, planned.title
-        if planned.rule is None:
+        plan, name = view.plan, view.title
+        if view.chosen is None:
             self.unmatched += 1
             return
         if plan is None:
             self.failed += 1
-            self._group(self.problems, ProblemCause(planned.rule.title, "", "Unplanned", None), planned.error).add(name)
+            self._group(self.problems, ProblemCause(view.chosen.title, "", "Unplanned", None), view.error).add(name)
             return
         if plan.actions:
             self.changed += 1
@@ -216,7 +217,7 @@ class ChangeSummary:
             for problem in plan.problems:
                 cause = ProblemCause(plan.rule, problem.child, problem.reason, problem.site)
                 self._group(self.problems, cause, problem.message).add(name)
-        for answer in planned.answers:
+        for answer in view.answers:
             self._add_answer(plan.rule, answer, name)
 
     def _add_answer(self, rule: str, answer: Answer, name: str) -> None:
