@@ -252,9 +252,9 @@ async def _rename(cluster: LiveCluster, old: str, namespace: str, rules: Sequenc
     before, after = await find_operator(cluster.reader, old, namespace), cluster.operator
     if not after.namespace:
         after = replace(after, namespace=before.namespace)
-    renamed = await Renaming(cluster, before, after, rules).run()
+    objects, resources = await Renaming(cluster, before, after, rules).run()
     return [
-        *((Span(f"written: {each}"),) for each in renamed.objects),
-        (Span(f"finalizers replaced: {renamed.resources}"),),
+        *((Span(f"written: {each}"),) for each in objects),
+        (Span(f"finalizers replaced: {resources}"),),
         (Span(f'The operator "{old}" is "{after.name}" in namespace {after.namespace} now. Start it.', Tone.GOOD),),
     ]

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
     from ruleop.authoring.live.open_cluster import LiveCluster
     from ruleop.authoring.live.reader import LiveObjects, Reader
-    from ruleop.kubernetes.kinds import Object
     from ruleop.language.rules import Project
     from ruleop.planning import ChildReport, Kinds, ObjectReport
 

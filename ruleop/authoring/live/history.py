@@ -26,9 +26,6 @@ from ruleop.planning.model.marks import MANAGED_BY, RESERVED, RULEOP, claim_on
 from ruleop.planning.rollout import member_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from ruleop.kubernetes.kinds import Object
     from ruleop.operator.revisions import Revision
     from ruleop.planning.rollout import RolloutRecord
 

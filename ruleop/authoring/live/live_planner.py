@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from ruleop.authoring.live.open_cluster import LiveCluster
-    from ruleop.kubernetes.labels import Requirement
     from ruleop.language.rules import Project, Rule
     from ruleop.planning import Failed
     from ruleop.planning.model.targets import Target
@@ -284,15 +283,20 @@ def common_selector(targets: Sequence[Target]) -> str:
             values.setdefault(key, set()).add(value)
     keys = [key for key in sorted(values) if all(key in dict(target.labels) for target in targets)]
     shared = set.intersection(*(set(target.requirements) for target in targets))
+    requirements = [*((key, "In", frozenset(values[key])) for key in keys), *sorted(shared, key=repr)]
     found = ""
-    for term in (*(_term(key, values[key]) for key in keys), *_terms(sorted(shared, key=repr))):
+    for term in (_term(*each) for each in requirements):
         longer = f"{found},{term}".lstrip(",")
         found = longer if len(longer) <= LONGEST_SELECTOR else found
     return found
 
 
-def _term(key: str, values: set[str]) -> str:
-    return f"{key}={next(iter(values))}" if len(values) == 1 else f"{key} in ({','.join(sorted(values))})"
+def _term(key: str, operator: str, values: frozenset[str]) -> str:
+    if operator in {"Exists", "DoesNotExist"}:
+        return key if operator == "Exists" else f"!{key}"
+    if operator == "In" and len(values) == 1:
+        return f"{key}={next(iter(values))}"
+    return f"{key} {operator.lower()} ({','.join(sorted(values))})"
 
 
 def _groups(targets: Iterable[Target]) -> list[Sequence[Target]]:
@@ -300,14 +304,6 @@ def _groups(targets: Iterable[Target]) -> list[Sequence[Target]]:
     ordered = sorted(targets, key=repr)
     size = 1 if len(ordered) <= SINGLE else TOGETHER
     return [ordered[start : start + size] for start in range(0, len(ordered), size)]
-
-
-def _terms(requirements: Iterable[Requirement]) -> Iterator[str]:
-    for key, operator, values in requirements:
-        if operator in {"Exists", "DoesNotExist"}:
-            yield key if operator == "Exists" else f"!{key}"
-        else:
-            yield f"{key} {operator.lower()} ({','.join(sorted(values))})"
 
 
 ATTEMPTS: Final = 5

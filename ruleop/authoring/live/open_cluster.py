@@ -8,6 +8,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.live.reader import LiveKinds, Reader, connected
+from ruleop.authoring.report import listed
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.buckets import BUCKETS, bucket_of, buckets_of, owner_of
 from ruleop.kubernetes.kinds import GroupKind, Kind, ObjectKey
@@ -114,10 +115,9 @@ def _why_unknown(name: str, namespace: str, places: Sequence[str], found: Collec
         return f"{_unknown(name, namespace)}; found in {', '.join(same)}: use --operator-namespace"
     if not found:
         return f"{_unknown(name, namespace)}: name its namespace with --operator-namespace, or itself with --name"
-    others = ", ".join(f'"{other}" in namespace {place}' for other, place in sorted(found)[:MAX_NAMED])
-    more = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
+    others = listed([f'"{other}" in namespace {place}' for other, place in sorted(found)], MAX_NAMED)
     which = min(found)[0] if len(found) == 1 else "NAME"
-    return f"{_unknown(name, namespace)}; found: {others}{more}: use --name {which}"
+    return f"{_unknown(name, namespace)}; found: {others}: use --name {which}"
 
 
 def _unknown(name: str, namespace: str) -> str:

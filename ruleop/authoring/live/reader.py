@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from ruleop.kubernetes.builtin.table import ResourceInfo
     from ruleop.kubernetes.crd import CustomResourceDefinition
-    from ruleop.kubernetes.kinds import Object
     from ruleop.language.rules import Observe
     from ruleop.operator.wire.http.connection import PreparedRequest
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.live.open_cluster import CONFIG_MAP, LEASE, describe_lease, is_fresh, read_leases
+from ruleop.authoring.report import listed
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import GroupKind, Kind, ObjectKey
 from ruleop.operator.controllers import NOTHING, InventoryEntry, decode, encode, entry_of_rules, inventory_key
@@ -20,7 +21,6 @@ from ruleop.operator.server_api import StoredData
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
 from ruleop.planning import Owner
 from ruleop.planning.model.marks import PART_OF, claim_on
-from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -34,12 +34,6 @@ MAX_ATTEMPTS: Final = 5  # of a write of one custom resource, which others write
 MAX_LISTED: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Renamed:
-    objects: tuple[str, ...]  # names of those that the new one has now
-    resources: int  # custom resources with another finalizer
-
-
 class Renaming:
     def __init__(self, cluster: LiveCluster, old: Operator, new: Operator, rules: Sequence[Rule]) -> None:
         """`rules`: those of the project, whose custom resources may have the finalizer, too."""
@@ -47,8 +41,9 @@ class Renaming:
         self.kinds = {*(rule.kind.versionless for rule in rules), *old.entries, *new.entries}
         self.api = cluster.reader.writing()
 
-    async def run(self) -> Renamed:
-        """Raises RuleopError."""
+    async def run(self) -> tuple[list[str], int]:
+        """The names of the objects that the new one has now, and the number of custom resources with another finalizer.
+        Raises RuleopError."""
         old, new = self.old, self.new
         if (old.name, old.namespace) == (new.name, new.namespace):
             raise RuleopError(f'the operator "{old.name}" in namespace {old.namespace} has this name already')
@@ -64,7 +59,7 @@ class Renaming:
         for each in held:
             await self._replace_finalizer(each)
         await self._delete_old()
-        return Renamed(tuple(moved), len(held))
+        return moved, len(held)
 
     # -- before anything is written ------------------------------------------------------------------------------------
 
@@ -92,9 +87,8 @@ class Renaming:
             and not await self._is_clean(each)
         ]
         if stuck:
-            more = f" and {len(stuck) - MAX_LISTED} more" if len(stuck) > MAX_LISTED else ""
             raise RuleopError(
-                f"{', '.join(stuck[:MAX_LISTED])}{more}: being deleted, and only {self.old.name} can end that: let it, "
+                f"{listed(stuck, MAX_LISTED)}: being deleted, and only {self.old.name} can end that: let it, "
                 f"with `ruleop run --name {self.old.name}`, then repeat the command"
             )
 

@@ -8,7 +8,7 @@ names the version that it read, so it does not undo a step of the operator.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections import UserDict
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.report import Line, Span, Tone, in_columns, listed
@@ -23,7 +23,7 @@ from ruleop.planning.rollout import SHORT, Refused, RolloutRevision, reverted
 from ruleop.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ruleop.authoring.live.open_cluster import LiveCluster
     from ruleop.planning.rollout import RolloutRecord
@@ -186,9 +186,9 @@ async def _find_revision(cluster: LiveCluster, watch: str, record: RolloutRecord
     short = found[0][:SHORT]
     try:
         files = files_of_revision(revisions, found[0])
-        project = build_unchecked(files, environ=_Environment()) if files is not None else None
+        project = build_unchecked(files, environ=_Environment(os.environ)) if files is not None else None
         if project is not None:
-            checked(RuleFiles.of(project), environ=_Environment())
+            checked(RuleFiles.of(project), environ=_Environment(os.environ))
     except ProjectErrors as errors:
         raise RuleopError(f"the rules of revision {short} have mistakes: {errors.mistakes[0]}") from None
     if project is None:
@@ -202,21 +202,15 @@ async def _find_revision(cluster: LiveCluster, watch: str, record: RolloutRecord
     return next(known, RolloutRevision(rule.revision, found[0]))
 
 
-class _Environment(Mapping[str, str]):
+class _Environment(UserDict[str, str]):
     """Environment variables, of which each exists. The digest of a rule, for which this is, does not depend on their
     values, and the operator has others."""
 
-    def __getitem__(self, name: str) -> str:
-        return os.environ.get(name, "1")
+    def __missing__(self, name: str) -> str:
+        return "1"
 
     def __contains__(self, name: object) -> bool:
         return True
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(os.environ)
-
-    def __len__(self) -> int:
-        return len(os.environ)
 
 
 async def read_revisions(cluster: LiveCluster, watch: str = "") -> list[RevisionView]:

@@ -14,7 +14,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ruleop.authoring.report.documents import HIDDEN, INLINE, NULL
-from ruleop.authoring.report.spans import Tone
+from ruleop.authoring.report.spans import Tone, listed
 from ruleop.kubernetes.kinds import GroupKind, ObjectKey
 from ruleop.kubernetes.names import PATCH_MANAGER
 from ruleop.messages import shortened
@@ -251,9 +251,7 @@ class Answer:
 
     def lines(self) -> Iterator[str]:
         """The answer in sentences, the first of which has the verdict."""
-        shown = ", ".join(self.added[:MAX_PATHS])
-        more = f" and {len(self.added) - MAX_PATHS} more" if len(self.added) > MAX_PATHS else ""
-        adds = f"; the server adds {shown}{more}" if shown else ""
+        adds = f"; the server adds {listed(self.added, MAX_PATHS)}" if self.added else ""
         message = f": {self.message}" if self.message else ""
         yield f"{_WORDS[self.verdict]}{message}{adds}"
         yield from (f"the server changes {each}" for each in self.changed)
