@@ -48,7 +48,7 @@ def command(folder: str, env_files: tuple[str, ...], names: tuple[str, ...], out
         return DONE
     where = Folder(folder)
     lines = explanation_lines(view, place=where.place, source=where.source, every_field=flags["every_field"])
-    print_result(output, view_document(view), lines)
+    print_result(output, lambda: view_document(view), lines)
     return DONE
 
 
@@ -84,5 +84,5 @@ def history_command(folder: str, names: tuple[str, ...], output: str, **flags: A
     """
     kind, name = read_target(names, "name the custom resource: KIND/NAME")
     view = on_cluster(folder, flags, lambda cluster: Historian(cluster).history(kind, name))
-    print_result(output, history_document(view), history_lines(view))
+    print_result(output, lambda: history_document(view), history_lines(view))
     return DONE

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -122,7 +123,7 @@ def _history(folder: str, watch: str, output: str, **flags: Any) -> int:
     the newest one. A revision can be rolled out again with `undo --to` while its files are kept.
     """
     revisions = on_cluster(folder, flags, lambda cluster: read_revisions(cluster, watch))
-    print_result(output, revisions, revision_lines(revisions))
+    print_result(output, lambda: revisions, revision_lines(revisions))
     return DONE
 
 
@@ -142,14 +143,14 @@ def _status(folder: str, watch: str, output: str, follow: bool, **flags: Any) ->
 
 
 async def _show(cluster: LiveCluster, watch: str, output: str, *, follow: bool) -> Iterable[RolloutRecord]:
-    shown = None
+    shown: Sequence[object] | None = None
     while True:
         records = await read_rollouts(cluster, watch)
         progresses = any(record.phase == "Progressing" for record in records.values())
         missing = (await Processes.of(cluster.reader, cluster.operator)).missing() if progresses else []
         documents = rollout_documents(records, missing)
         if documents != shown:
-            print_result(output, documents, rollout_lines(records, missing))
+            print_result(output, partial(rollout_documents, records, missing), rollout_lines(records, missing))
         shown = documents
         if not follow or not progresses:
             return records.values()
