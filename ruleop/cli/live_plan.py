@@ -51,7 +51,7 @@ class _LivePlan:
         self.cluster, self.project, self.flags = cluster, project, flags
         self.planner = LivePlanner(cluster, project, expects_refusals=not flags["server_dry_run"])
         self.dry_run = ServerDryRun(cluster, self.planner) if flags["server_dry_run"] else None
-        self.passes = Passes(folder, cluster.kinds)
+        self.passes = Passes(folder)
 
     async def run(self) -> Passes | ChangeSummary:
         cluster, files = self.cluster, self.flags["files"]
@@ -104,7 +104,7 @@ class _LivePlan:
                 print_diagnostics(mistake(str(kind), "is not served by the cluster: skipped", warning=True))
         targets = await self._rolled_out()
         async for each in all_passes(self.planner, kinds, cluster.access.namespace):
-            summary.add(await self._asked(each), cluster.kinds)
+            summary.add(await self._asked(each))
             rule = each.chosen
             if (
                 rule is not None

@@ -73,7 +73,6 @@ class Passes:
     """The passes that a command shows, and the custom resources without one."""
 
     folder: Folder
-    kinds: Kinds
     planned: list[ResourceView] = field(default_factory=list)
     refused: list[tuple[ObjectKey, list[SchemaFinding]]] = field(
         default_factory=list
@@ -152,7 +151,7 @@ def make_passes(
     kinds = OfflineKinds(project)
     now = given or (current_time() if dated or any(rule.reads_time for rule in project.rules) else EPOCH)
     live = as_live([document.data for document in read_documents(existing, folder=folder, quoting=False)], kinds, now)
-    passes = Passes(where, kinds)
+    passes = Passes(where)
     taken: list[dict[str, Any]] = []
     for document in watched_documents(project, read_documents(files, folder=folder)):
         before = named_like(document.data, live, kinds)
@@ -166,15 +165,16 @@ def make_passes(
             passes.add(ResourceView(resource))
         elif until_quiet:
             others = [*live, *(each for each in taken if each is not resource)]
-            for each in _passes_until_quiet(project, resource, others, now):
+            for each in _passes_until_quiet(project, resource, others, now, kinds):
                 passes.add(each)
         else:
-            passes.add(ResourceView(resource, with_violations(plan(rule, resource, observed), rule, project), rule))
+            found = with_violations(plan(rule, resource, observed), rule, project)
+            passes.add(ResourceView(resource, found, rule, kinds=kinds))
     return passes
 
 
 def _passes_until_quiet(
-    project: Project, resource: Object, others: Iterable[Object], now: str
+    project: Project, resource: Object, others: Iterable[Object], now: str, kinds: Kinds
 ) -> Iterator[ResourceView]:
     """The passes over a custom resource in a cluster without others, whose controllers make each child ready: as a test
     of the rules makes them."""
@@ -195,7 +195,7 @@ def _passes_until_quiet(
         rule = choose_rule(project.rules, current) if current is not None else None
         if current is None or rule is None:
             return
-        planned = ResourceView(current, world.next_plan(rule, current), rule, number=number)
+        planned = ResourceView(current, world.next_plan(rule, current), rule, number=number, kinds=kinds)
     if planned is not None and planned.plan is not None and world.restless:
         restless = Problem("passes", "Restless", RESTLESS)
         planned = replace(planned, plan=replace(planned.plan, problems=(*planned.plan.problems, restless)))
@@ -271,12 +271,12 @@ def _nothing_watched(others: list[Document], watched: set[Kind]) -> str:
 def replay_pass(folder: str, env_files: Sequence[str], file: str) -> Passes:
     where, project = load_for_planning(folder, env_files)
     replay = _read(file)
-    passes = Passes(where, replay.observed.kinds)
+    passes = Passes(where)
     with _reading(file):
         found, rule = None, _rule(project, replay, file)
         if rule is not None:
             found = plan(rule, replay.resource, replay.observed, replay.history, predict_status=replay.predict_status)
-        passes.add(ResourceView(replay.resource, found, rule))
+        passes.add(ResourceView(replay.resource, found, rule, kinds=replay.observed.kinds))
     return passes
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -91,7 +90,6 @@ def _print_passes(passes: Passes, output: str) -> int:
         return {"plans": [*map(plan_document, passes.planned)], **passes.unplanned()}
 
     folder = passes.folder
-    views = [replace(each, kinds=passes.kinds) for each in passes.planned]
-    texts = (plan_lines(each, place=folder.place, source=folder.source) for each in views)
+    texts = (plan_lines(each, place=folder.place, source=folder.source) for each in passes.planned)
     print_result(output, document, sections(("", text) for text in texts))
     return NO if passes.failed else DONE

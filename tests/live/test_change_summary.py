@@ -31,13 +31,13 @@ def planned(name: str, page: str, before: str | None = None) -> ResourceView:
     if before is not None:
         (made,) = plan(RULE, app({"page": before}, name=name, uid=name), Observed(FixedObjects(), Kinds())).actions
         objects = [made.object]
-    return ResourceView(resource, plan(RULE, resource, Observed(FixedObjects(objects), Kinds())), RULE)
+    return ResourceView(resource, plan(RULE, resource, Observed(FixedObjects(objects), Kinds())), RULE, kinds=Kinds())
 
 
 def summary(*plans):
     found = ChangeSummary()
     for each in plans:
-        found.add(each, Kinds())
+        found.add(each)
     return found
 
 
@@ -70,7 +70,7 @@ def test_nothing_to_do():
 def test_problems_with_the_same_cause_are_one_line():
     taken = Observed(FixedObjects([config("a"), config("b")]), Kinds())
     resources = [app({"page": "x"}, name=name, uid=name) for name in ("a", "b")]
-    found = summary(*(ResourceView(each, plan(RULE, each, taken), RULE) for each in resources))
+    found = summary(*(ResourceView(each, plan(RULE, each, taken), RULE, kinds=Kinds()) for each in resources))
     lines = text_of(found.lines()).splitlines()
     assert lines[1] == (
         "! a: ConfigMap a in namespace shop already exists and is not managed by App (it has no owner): "
@@ -97,7 +97,7 @@ def test_a_summary_keeps_a_bounded_number_of_problems(number):
     resource = app({"page": "x"})
     problems = [Problem(f"child {index}", "RenderFailed", "message") for index in range(number)]
     plans = [Plan(ObjectKey.of(resource), "cr-1", RULE.title, problems=(each,)) for each in problems]
-    found = summary(*(ResourceView(resource, each, RULE) for each in plans))
+    found = summary(*(ResourceView(resource, each, RULE, kinds=Kinds()) for each in plans))
     assert len(found.problems) == MAX_GROUPS
     assert found.as_json()["more"] == 7
     assert found.failed == number

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.live.reader import LiveObjects
 from ruleop.authoring.report import EventView
@@ -133,7 +132,9 @@ class ResourceReader:
                 for fields in _selectors(keys, namespace):
                     async for page in self.reader.pages(EVENT, namespace, fields=fields):
                         found += [
-                            event for event in map(_event, page) if event and event.key in keys and _matters(event)
+                            event
+                            for event in map(EventView.of, page)
+                            if event and event.key in keys and _matters(event)
                         ]
                         found = sorted(found, key=lambda each: each.time, reverse=True)[:limit]
         except ApiError as error:
@@ -159,17 +160,3 @@ def _selectors(keys: Collection[ObjectKey], namespace: str) -> Iterable[str]:
 def _matters(event: EventView) -> bool:
     """The normal life of a pod does not explain why it is not ready."""
     return event.type == "Warning" or event.key.kind != "Pod"
-
-
-def _event(event: Mapping[str, Any]) -> EventView | None:
-    about = event.get("involvedObject")
-    if not isinstance(about, Mapping):
-        return None
-    kind = Kind.parse(str(about.get("apiVersion", "")), str(about.get("kind", "")))
-    key = ObjectKey(kind.group, kind.kind, about.get("namespace") or "", str(about.get("name", "")))
-    series: Mapping[str, Any] = event.get("series") or {}
-    times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
-    time = next(filter(None, times), None) or event["metadata"].get("creationTimestamp") or ""
-    count = series.get("count") or event.get("count") or 1
-    type_, reason, message = (str(event.get(name) or "") for name in ("type", "reason", "message"))
-    return EventView(key, type_, reason, message.strip(), f"{time[:19]}Z" if time else "", count)

@@ -221,7 +221,6 @@ class Explainer(ResourceReader):
         return replace(
             planned,
             obj=resource,
-            kinds=self.cluster.kinds,
             now=self.now,
             found=tuple(objects),
             events=tuple(replace(each, message=masks.text(each.message)) for each in events),

@@ -96,7 +96,7 @@ class LivePlanner:
         found = each.plan
         if found is not None and found.actions:
             found = with_violations(found, each.rule, self.project)
-        return ResourceView(each.resource, found, each.rule, each.error)
+        return ResourceView(each.resource, found, each.rule, each.error, kinds=self.kinds)
 
     async def _with_rule(self, resource: Object) -> tuple[Object, Rule | None]:
         """The rule of a custom resource, which is read again if its rule names another version of the kind; with the

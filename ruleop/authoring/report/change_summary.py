@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import Object
     from ruleop.language.rules import Rollout, Rule
     from ruleop.planning import Action, Plan
-    from ruleop.planning.model.observed import Kinds
 
 
 # -- changes as text ---------------------------------------------------------------------------------------------------
@@ -48,9 +47,12 @@ def sign_of(action: Action) -> str:
     return "+" if isinstance(action, AddFinalizer) or verb_of(action) is Verb.CREATE else "~"
 
 
-def shown_changes(action: Action, kinds: Kinds, plan: Plan) -> tuple[list[Difference], str]:
+def shown_changes(action: Action, view: ResourceView) -> tuple[list[Difference], str]:
     """The fields that an action changes, and how ruleop's own metadata is mentioned, which is not among them: `and`,
     `only`, or empty if it does not change."""
+    plan, kinds = view.plan, view.kinds
+    assert plan is not None
+    assert kinds is not None
     found = changes(action, kinds, plan.masks)
     shown = [each for each in found if not is_mark(each, plan.uid)]
     return shown, "" if len(shown) == len(found) else "and" if shown else "only"
@@ -194,7 +196,7 @@ class ChangeSummary:
     rollouts: dict[str, tuple[Rollout, list[WaveView]]] = field(default_factory=dict, metadata=HIDDEN)
     """The custom resources that an edit reaches in waves, by rule."""
 
-    def add(self, view: ResourceView, kinds: Kinds) -> None:
+    def add(self, view: ResourceView) -> None:
         self.resources += 1
         plan, name = view.plan, view.title
         if view.chosen is None:
@@ -207,7 +209,7 @@ class ChangeSummary:
         if plan.actions:
             self.changed += 1
             for action in plan.actions:
-                self._add_action(plan, action, kinds, name)
+                self._add_action(plan, action, view)
         elif not plan.quiet:
             self.status_only += 1
         if plan.held:
@@ -235,15 +237,15 @@ class ChangeSummary:
         if not view.exempt:
             self.rollouts.setdefault(rule.title, (rule.rollout, []))[1].append(view)
 
-    def _add_action(self, plan: Plan, action: Action, kinds: Kinds, name: str) -> None:
-        verb, sign = verb_of(action).do, sign_of(action)
+    def _add_action(self, plan: Plan, action: Action, view: ResourceView) -> None:
+        name, verb, sign = view.title, verb_of(action).do, sign_of(action)
         if isinstance(action, Delete) and action.why == "recreate":
             verb = "delete and recreate"
         if isinstance(action, FinalizerAction):
             self._group(self.changes, FieldChange(plan.rule, "", sign, verb, action.finalizer)).add(name)
             return
         whole = FieldChange(plan.rule, action.child, sign, verb, action.key.kind)
-        shown, extent = shown_changes(action, kinds, plan)
+        shown, extent = shown_changes(action, view)
         for each in shown:
             self._group(self.changes, replace(whole, field=each.path)).add(name, _values(each))
         if not shown:

@@ -268,8 +268,7 @@ class _ViewText:
         )
 
     def _changes(self, action: Action) -> Iterator[Line]:
-        assert self.view.kinds is not None
-        shown, extent = shown_changes(action, self.view.kinds, self.plan)
+        shown, extent = shown_changes(action, self.view)
         for each in shown:
             yield from difference_lines(each)
         if extent:

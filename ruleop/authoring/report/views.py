@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ruleop.authoring.report.documents import HIDDEN, INLINE, NULL
 from ruleop.authoring.report.spans import Tone, listed
-from ruleop.kubernetes.kinds import GroupKind, ObjectKey
+from ruleop.kubernetes.kinds import GroupKind, Kind, ObjectKey
 from ruleop.kubernetes.names import PATCH_MANAGER
 from ruleop.messages import shortened
 from ruleop.planning import read_record, readiness
@@ -292,6 +292,21 @@ class EventView:
     time: str  # of the last occurrence
     count: int = 1
 
+    @classmethod
+    def of(cls, event: Mapping[str, Any]) -> EventView | None:
+        """None if it names no object."""
+        about = event.get("involvedObject")
+        if not isinstance(about, Mapping):
+            return None
+        kind = Kind.parse(str(about.get("apiVersion", "")), str(about.get("kind", "")))
+        key = ObjectKey(kind.group, kind.kind, about.get("namespace") or "", str(about.get("name", "")))
+        series: Mapping[str, Any] = event.get("series") or {}
+        times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
+        time = next(filter(None, times), None) or event["metadata"].get("creationTimestamp") or ""
+        count = series.get("count") or event.get("count") or 1
+        type_, reason, message = (str(event.get(name) or "") for name in ("type", "reason", "message"))
+        return cls(key, type_, reason, message.strip(), f"{time[:19]}Z" if time else "", count)
+
 
 class What(Enum):
     """The kinds of changes, in the order in which those of one second are listed."""
@@ -353,7 +368,7 @@ class ResourceView:
     error: str = field(default="", metadata=HIDDEN)  # why there is no plan
     answers: tuple[Answer, ...] = field(default=(), metadata=HIDDEN)  # of the API server to a dry run
     number: int = field(default=0, metadata=HIDDEN)  # of the pass, if there are several
-    kinds: Kinds | None = field(default=None, metadata=HIDDEN)
+    kinds: Kinds | None = field(default=None, metadata=HIDDEN)  # of the plan
     now: str = field(default="", metadata=HIDDEN)
     found: tuple[ObjectView, ...] | None = field(default=None, metadata=HIDDEN)  # None: only the plan knows objects
     events: tuple[EventView, ...] = ()  # the latest first
