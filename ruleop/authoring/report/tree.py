@@ -130,7 +130,7 @@ def view_graph(view: ResourceView) -> str:
 
 
 def _statements(view: ResourceView) -> Iterator[str]:
-    title = f"{view.resource.kind}/{view.resource.name}"
+    title = f"{view.key.kind}/{view.key.name}"
     yield f"root [label={quoted(title, view.state)}, fillcolor={_COLOURS[view.tone]}];"
     nodes: dict[str, str] = {}
     for number, each in enumerate(view.objects):

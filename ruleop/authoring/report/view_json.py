@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 def view_document(view: ResourceView) -> dict[str, Any]:
     """The document of `explain`, with the plan of the next pass."""
-    return {**as_document(view), "next": plan_document(view) if view.plan is not None else None}
+    following = plan_document(view) if view.plan is not None else None
+    return {"resource": _identity(view), **as_document(view), "next": following}
 
 
 def plan_document(view: ResourceView) -> dict[str, Any]:
@@ -68,7 +69,21 @@ def plan_document(view: ResourceView) -> dict[str, Any]:
 
 def history_document(view: ResourceView) -> dict[str, Any]:
     """The past changes of a custom resource, which the document of the view does not have."""
-    return {name: as_document(getattr(view, name)) for name in ("resource", "changes", "notes")}
+    return {"resource": _identity(view), "changes": as_document(view.changes), "notes": list(view.notes)}
+
+
+def _identity(view: ResourceView) -> dict[str, Any]:
+    """The identity of a custom resource, and how far the operator has come with it."""
+    metadata, status = view.obj["metadata"], view.obj.get("status")
+    return {
+        "apiVersion": view.obj["apiVersion"],
+        "kind": view.key.kind,
+        "namespace": view.key.namespace,
+        "name": view.key.name,
+        "uid": metadata.get("uid", ""),
+        "generation": metadata.get("generation"),
+        "observedGeneration": status.get("observedGeneration") if isinstance(status, Mapping) else None,
+    }
 
 
 def rendered_document(view: ResourceView) -> dict[str, Any]:

@@ -112,7 +112,7 @@ def explanation_lines(
 
 def history_lines(view: ResourceView) -> Iterator[Line]:
     """The past changes of a custom resource, its children and the rules."""
-    generation = view.resource.generation
+    generation = view.obj["metadata"].get("generation")
     note = f"(generation {generation})" if generation is not None else ""
     notes = (line for text in (ONE_TIME, *view.notes) for line in wrapped(text, "", Tone.FAINT))
     return sections(
@@ -451,7 +451,7 @@ def _change_lines(view: ResourceView) -> Iterator[Line]:
     if earlier := view.changes[:-MAX_CHANGES]:
         yield (Span(f"  {len(earlier)} earlier changes are not shown (-o json has them)", Tone.FAINT),)
     shown = view.changes[-MAX_CHANGES:]
-    namespace = view.resource.namespace
+    namespace = view.key.namespace
     titles = [change.key.title(namespace) if change.key is not None else "rules" for change in shown]
     width = max((len(title) for title in titles if len(title) <= MAX_TITLE), default=0)
     for change, title in zip(shown, titles, strict=True):

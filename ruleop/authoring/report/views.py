@@ -339,26 +339,6 @@ class PastChange:
 
 
 @dataclass(frozen=True, slots=True)
-class ResourceIdentity:
-    """The identity of a custom resource, and how far the operator has come with it."""
-
-    api_version: str
-    kind: str
-    namespace: str
-    name: str
-    uid: str
-    generation: int | None
-    observed_generation: int | None
-
-    @classmethod
-    def of(cls, obj: Object) -> ResourceIdentity:
-        metadata, status = obj["metadata"], obj.get("status")
-        observed = status.get("observedGeneration") if isinstance(status, Mapping) else None
-        name, uid, generation = metadata["name"], metadata.get("uid", ""), metadata.get("generation")
-        return cls(obj["apiVersion"], obj["kind"], metadata.get("namespace", ""), name, uid, generation, observed)
-
-
-@dataclass(frozen=True, slots=True)
 class ResourceView:
     """A custom resource, its objects, the plan of its next pass, and what explains their state."""
 
@@ -377,7 +357,6 @@ class ResourceView:
     notes: tuple[str, ...] = ()  # what is not shown, and why
 
     DERIVED: ClassVar = (
-        "resource",
         "ready",
         "state",
         "message",
@@ -404,10 +383,6 @@ class ResourceView:
     @property
     def errors(self) -> tuple[Problem, ...]:
         return self.plan.problems if self.plan is not None else ()
-
-    @property
-    def resource(self) -> ResourceIdentity:
-        return ResourceIdentity.of(self.obj)
 
     @property
     def objects(self) -> tuple[ObjectView, ...]:
