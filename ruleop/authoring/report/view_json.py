@@ -30,8 +30,30 @@ if TYPE_CHECKING:
 
 def view_document(view: ResourceView) -> dict[str, Any]:
     """The document of `explain`, with the plan of the next pass."""
+    names = ("ready", "state", "message", "rule", "conditions", "problems", "waits", "objects", "events")
     following = plan_document(view) if view.plan is not None else None
-    return {"resource": _identity(view), **as_document(view), "next": following}
+    return {**_part(view, *names), "next": following, "operator": view.operator, "notes": list(view.notes)}
+
+
+def history_document(view: ResourceView) -> dict[str, Any]:
+    """The past changes of a custom resource, which the document of the view does not have."""
+    return _part(view, "changes", "notes")
+
+
+def _part(view: ResourceView, *names: str) -> dict[str, Any]:
+    """Some properties of a view, after the identity of the custom resource and how far the operator has come with
+    it."""
+    metadata, status = view.obj["metadata"], view.obj.get("status")
+    identity = {
+        "apiVersion": view.obj["apiVersion"],
+        "kind": view.key.kind,
+        "namespace": view.key.namespace,
+        "name": view.key.name,
+        "uid": metadata.get("uid", ""),
+        "generation": metadata.get("generation"),
+        "observedGeneration": status.get("observedGeneration") if isinstance(status, Mapping) else None,
+    }
+    return {"resource": identity, **{name: as_document(getattr(view, name)) for name in names}}
 
 
 def plan_document(view: ResourceView) -> dict[str, Any]:
@@ -64,25 +86,6 @@ def plan_document(view: ResourceView) -> dict[str, Any]:
         **({"expires": plan.expires} if plan.expires else {}),
         **({"serverAnswers": asked} if asked else {}),
         **({"pass": view.number} if view.number else {}),
-    }
-
-
-def history_document(view: ResourceView) -> dict[str, Any]:
-    """The past changes of a custom resource, which the document of the view does not have."""
-    return {"resource": _identity(view), "changes": as_document(view.changes), "notes": list(view.notes)}
-
-
-def _identity(view: ResourceView) -> dict[str, Any]:
-    """The identity of a custom resource, and how far the operator has come with it."""
-    metadata, status = view.obj["metadata"], view.obj.get("status")
-    return {
-        "apiVersion": view.obj["apiVersion"],
-        "kind": view.key.kind,
-        "namespace": view.key.namespace,
-        "name": view.key.name,
-        "uid": metadata.get("uid", ""),
-        "generation": metadata.get("generation"),
-        "observedGeneration": status.get("observedGeneration") if isinstance(status, Mapping) else None,
     }
 
 

@@ -342,30 +342,19 @@ class PastChange:
 class ResourceView:
     """A custom resource, its objects, the plan of its next pass, and what explains their state."""
 
-    obj: Object = field(metadata=HIDDEN)  # as the API server has it or would store it
-    plan: Plan | None = field(default=None, metadata=HIDDEN)
-    chosen: Rule | None = field(default=None, metadata=HIDDEN)  # None: no rule selects it
-    error: str = field(default="", metadata=HIDDEN)  # why there is no plan
-    answers: tuple[Answer, ...] = field(default=(), metadata=HIDDEN)  # of the API server to a dry run
-    number: int = field(default=0, metadata=HIDDEN)  # of the pass, if there are several
-    kinds: Kinds | None = field(default=None, metadata=HIDDEN)  # of the plan
-    now: str = field(default="", metadata=HIDDEN)
-    found: tuple[ObjectView, ...] | None = field(default=None, metadata=HIDDEN)  # None: only the plan knows objects
+    obj: Object  # as the API server has it or would store it
+    plan: Plan | None = None
+    chosen: Rule | None = None  # None: no rule selects it
+    error: str = ""  # why there is no plan
+    answers: tuple[Answer, ...] = ()  # of the API server to a dry run
+    number: int = 0  # of the pass, if there are several
+    kinds: Kinds | None = None  # of the plan
+    now: str = ""
+    found: tuple[ObjectView, ...] | None = None  # None: only the plan knows objects
     events: tuple[EventView, ...] = ()  # the latest first
-    changes: tuple[PastChange, ...] = field(default=(), metadata=HIDDEN)  # of `history`, the oldest first
+    changes: tuple[PastChange, ...] = ()  # of `history`, the oldest first
     operator: str = ""  # what is known about the operator, as a sentence
     notes: tuple[str, ...] = ()  # what is not shown, and why
-
-    DERIVED: ClassVar = (
-        "ready",
-        "state",
-        "message",
-        "rule",
-        "problems",
-        "waits",
-        "objects",
-        "conditions",
-    )
 
     def __post_init__(self) -> None:
         if self.plan is not None:
