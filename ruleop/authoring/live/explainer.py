@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ruleop.authoring.live.open_cluster import LiveCluster
-    from ruleop.authoring.live.reader import LiveObjects, Reader
+    from ruleop.authoring.live.reader import LiveObjects
     from ruleop.language.rules import Project
     from ruleop.planning import ChildReport, Kinds, ObjectReport
 
@@ -210,10 +210,11 @@ class Explainer(ResourceReader):
         planned, read = await self._planned(live, child)
         plan = planned.plan
         masks = plan.masks if plan is not None else NO_MASKS
-        found = _Objects(planned, read, self.cluster.kinds).views()
-        objects = [each.masked(masks.text) for each in [await self._with_pods(view, read) for view in [*found]]]
-        if plan is not None and (lines := _rendered(plan)):
-            objects = [replace(each, rendered=lines.get(each.key)) for each in objects]
+        lines = _rendered(plan) if plan is not None else {}
+        objects = [
+            replace((await self._with_pods(each, read)).masked(masks.text), rendered=lines.get(each.key))
+            for each in _Objects(planned, read, self.cluster.kinds).views()
+        ]
         keys = {planned.key, *(each.key for each in objects), *(pod.key for each in objects for pod in each.pods)}
         events, processes = await self.events(keys), await Processes.of(self.reader, self.cluster.operator)
         status = planned.obj.get("status")
@@ -242,29 +243,22 @@ class Explainer(ResourceReader):
         return ResourceView(live), await self.read_children(live)
 
     async def _with_pods(self, view: ObjectView, read: LiveObjects) -> ObjectView:
-        if view.ready or (live := read.find(view.key)) is None:
+        """A workload with its pods that are not ready, at most `MAX_PODS`; other objects have none. Raises ApiError."""
+        live = read.find(view.key) if not view.ready else None
+        if live is None or not (labels := _match_labels(live)):
             return view
+        selector = ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
+        pods: list[ObjectView] = []
         try:
-            return replace(view, pods=tuple(await unready_pods(self.reader, live)))
+            async for page in self.reader.pages(POD, view.key.namespace, labels=selector):
+                for pod in page:
+                    found = object_view(pod)
+                    if not found.ready and len(pods) < MAX_PODS:
+                        why, change = object_problems(pod), last_change(pod)
+                        pods.append(replace(found, message=pod_reason(pod), problems=why, last_change=change))
         except ApiError as error:
             self.note_forbidden("pods", error)
-            return view
-
-
-async def unready_pods(reader: Reader, workload: Object) -> list[ObjectView]:
-    """The pods of a workload that are not ready, at most `MAX_PODS`; none for other objects. Raises ApiError."""
-    labels = _match_labels(workload)
-    if not labels:
-        return []
-    selector = ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
-    found: list[ObjectView] = []
-    async for page in reader.pages(POD, workload["metadata"].get("namespace", ""), labels=selector):
-        for pod in page:
-            view = object_view(pod)
-            if not view.ready and len(found) < MAX_PODS:
-                why, change = object_problems(pod), last_change(pod)
-                found.append(replace(view, message=pod_reason(pod), problems=why, last_change=change))
-    return found
+        return replace(view, pods=tuple(pods))
 
 
 def _match_labels(workload: Object) -> Mapping[str, Any]:
