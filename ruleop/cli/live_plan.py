@@ -103,7 +103,7 @@ class _LivePlan:
             if not cluster.kinds.info(kind).served:
                 print_diagnostics(mistake(str(kind), "is not served by the cluster: skipped", warning=True))
         targets = await self._rolled_out()
-        async for each in all_passes(self.planner, kinds, cluster.access.namespace):
+        async for each in all_passes(self.planner, kinds, cluster.chosen):
             summary.add(await self._asked(each))
             rule = each.chosen
             if (

@@ -24,7 +24,6 @@ from ruleop.kubernetes.permissions import listed
 from ruleop.language.rules.checking import build_with_sources
 from ruleop.operator.queue import Request
 from ruleop.operator.rollouts import watch_key
-from ruleop.operator.wire.cluster_flags import AccessFlags
 from ruleop.operator.wire.watch.store import StoreState
 from ruleop.planning import choose_rule
 from ruleop.planning.model.conditions import find_condition
@@ -297,9 +296,8 @@ class PageSource:
         """The connection of the operator, for reading only."""
         server, known, name = self.manager.server, self.manager.known, self.manager.options.name
         reader, kinds = OwnReader(server, known.cache), OwnKinds(known.cache, namespace)
-        access = AccessFlags("", "", "", name, server.namespace)
         operator = Operator(name, server.namespace, known.inventory.entries)
-        return LiveCluster(access, reader, kinds, operator, finish=self._finish)
+        return LiveCluster("", reader, kinds, operator, finish=self._finish)
 
     async def _finish(self, made: Callable[[], Plan]) -> Plan:
         """As the plans of the operator: on its loop, or in a thread if that takes long."""

@@ -123,9 +123,9 @@ class LivePlanner:
         made = partial(plan, each.rule, each.resource, observed, traced=self.traced)
         return made() if self.cluster.finish is None else await self.cluster.finish(made)
 
-    def plan_after(self, view: ResourceView, failed: Mapping[ObjectKey, Failed]) -> ResourceView:
-        """A pass of the last batch after these writes failed: what the operator would report of them, and what it would
-        do next. Raises RuleopError."""
+    def plan_after(self, view: ResourceView, failed: Mapping[ObjectKey, Failed]) -> Plan:
+        """The plan of a pass of the last batch after these writes failed: what the operator would report of them, and
+        what it would do next. Raises RuleopError."""
         rule, resource = view.chosen, view.obj
         assert rule is not None
         observed = self._observed(rule, resource)
@@ -136,7 +136,7 @@ class LivePlanner:
         if len(immutable) != len(failed):
             after = plan(rule, resource, observed, History(writes=Writes(failed)))
             following = replace(after, actions=following.actions)
-        return replace(view, plan=following)
+        return following
 
     def _observed(self, rule: Rule, resource: Object) -> Observed:
         known = self.operator.entry(rule.kind.versionless).conditions

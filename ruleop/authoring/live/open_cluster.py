@@ -242,7 +242,7 @@ class UnknownKindError(RuleopError):
 
 @dataclass(frozen=True, slots=True)
 class LiveCluster:
-    access: AccessFlags
+    chosen: str  # the namespace that was named; empty: none
     reader: Reader
     kinds: LiveKinds
     operator: Operator
@@ -251,7 +251,7 @@ class LiveCluster:
     @property
     def namespace(self) -> str:
         """The namespace of a custom resource whose namespace is not named."""
-        return self.access.namespace or self.reader.namespace
+        return self.chosen or self.reader.namespace
 
     async def revisions(self) -> Revisions:
         """The revisions of the rules that the operator keeps. Raises ApiError."""
@@ -299,7 +299,7 @@ async def open_cluster(access: AccessFlags) -> AsyncIterator[LiveCluster]:
     """Raises NotConnectedError."""
     async with connected(access.kubeconfig, access.context) as reader:
         operator = await find_operator(reader, access.name, access.operator_namespace)
-        yield LiveCluster(access, reader, LiveKinds(reader), operator)
+        yield LiveCluster(access.namespace, reader, LiveKinds(reader), operator)
 
 
 def find_kind(catalogue: Catalogue, text: str, preferred: Collection[GroupKind] = ()) -> DiscoveredResource:

@@ -168,7 +168,9 @@ async def change_rollout(
             changed = reverted(record, await _find_revision(cluster, name, record, to)) if to else change(record)
         except Refused as refused:
             raise RuleopError(f"{name}: {refused}") from None
-        if changed.undo and not record.undo and not await _is_kept(cluster, changed.target):
+        goes_back = changed.undo and not record.undo
+        # It would reconcile no CR with rules that the operator does not have.
+        if goes_back and changed.target.project not in (await cluster.revisions()).packed:
             raise RuleopError(f"{name}: the rules of revision {changed.target.short} are not kept; edit the rules")
         if await store.write({**records, name: changed}):
             return name, changed
@@ -239,11 +241,6 @@ def _changed(before: Mapping[str, str] | None, after: Mapping[str, str] | None) 
     if before is None or after is None:
         return None
     return tuple(sorted(name for name in {*before, *after} if before.get(name) != after.get(name)))
-
-
-async def _is_kept(cluster: LiveCluster, revision: RolloutRevision) -> bool:
-    """Whether the operator can load these rules. It would reconcile no CR with rules that it does not have."""
-    return revision.project in (await cluster.revisions()).packed
 
 
 def _selected(records: Mapping[str, RolloutRecord], watch: str) -> dict[str, RolloutRecord]:

@@ -71,18 +71,17 @@ class ServerDryRun:
         answered = await self._asked([one for one in plan.actions if not _is_in(one, unasked)], each.obj, rule, plan)
         refused = {key: failed for answer, key, failed in answered if failed is not None and _is_refusal(failed)}
         if refused:
-            before, after = plan, self.planner.plan_after(each, refused).plan
-            assert after is not None
-            plan = _after(before, after, refused)
-            new = [action for action in plan.actions if not any(action is one for one in before.actions)]
-            answered += await self._asked(new, each.obj, rule, plan)
-        answers = [answer for answer, _, _ in answered]
+            after = _after(plan, self.planner.plan_after(each, refused), refused)
+            new = [action for action in after.actions if not any(action is one for one in plan.actions)]
+            answered += await self._asked(new, each.obj, rule, after)
+            plan = after
         problems = [
             Problem(answer.child, "Unanswered", f"{key} cannot be asked about: {answer.message}")
             for answer, key, _ in answered
             if answer.verdict is Verdict.UNASKED
         ]
         plan = replace(plan, problems=(*plan.problems, *problems))
+        answers = [answer for answer, _, _ in answered]
         return replace(each, plan=plan, answers=(*unasked, *answers, *self._waiting(plan)))
 
     # -- asking --------------------------------------------------------------------------------------------------------
