@@ -76,8 +76,7 @@ async def find_operator(reader: Reader, name: str, namespace: str) -> Operator:
     """The operator of this name, by its ConfigMaps. Without a namespace, all are searched: a person's context rarely is
     in the operator's. Without the permission for that, nothing is known of it."""
     try:
-        places = [namespace] if await _is_in(reader, name, namespace) else []
-        places = places if namespace else await _namespaces_of(reader, name)
+        places = await _places(reader, name, namespace)
         if len(places) != 1:
             others = await _all_operators(reader)
             why = _why_unknown(name, namespace, places, others)
@@ -89,20 +88,18 @@ async def find_operator(reader: Reader, name: str, namespace: str) -> Operator:
     return Operator(name, places[0], decode((inventory or {}).get("data") or {}))
 
 
-async def _is_in(reader: Reader, name: str, namespace: str) -> bool:
-    """Whether a namespace has an object of the operator. Without custom resources it has no inventory yet, and without
-    permission for its revisions none of these."""
-    for key in _CONFIG_MAPS:
-        if await reader.get(CONFIG_MAP, key(namespace, name)) is not None:
-            return True
-    return False
-
-
-async def _namespaces_of(reader: Reader, name: str) -> list[str]:
-    for key in _CONFIG_MAPS:
-        found = await reader.keys(CONFIG_MAP, fields=f"metadata.name={key('', name).name}")
+async def _places(reader: Reader, name: str, namespace: str) -> list[str]:
+    """The namespaces with an object of the operator, of this one or of all. Without custom resources it has no
+    inventory yet, and without permission for its revisions none of these."""
+    for each in _CONFIG_MAPS:
+        key = each(namespace, name)
+        if namespace:
+            found = [namespace] if await reader.get(CONFIG_MAP, key) is not None else []
+        else:
+            keys = await reader.keys(CONFIG_MAP, fields=f"metadata.name={key.name}")
+            found = sorted(one.namespace for one in keys)
         if found:
-            return sorted(each.namespace for each in found)
+            return found
     return []
 
 
@@ -269,16 +266,12 @@ class LiveCluster:
         """Raises UnknownKindError."""
         return find_kind(self.reader.discovery.catalogue, text, preferred).info
 
-    def key(self, resource: ResourceInfo, name: str) -> ObjectKey:
-        namespace = self.namespace if resource.namespaced else ""
-        return ObjectKey(resource.kind.group, resource.kind.kind, namespace, name)
-
     async def named(self, kind: Kind, name: str) -> Object:
         """The object of this name. Raises RuleopError, which says in which other namespaces there is one."""
         resource = self.reader.resource(kind)
         if resource is None:
             raise RuleopError(f"the cluster does not serve {kind}")
-        key = self.key(resource, name)
+        key = ObjectKey(kind.group, kind.kind, self.namespace if resource.namespaced else "", name)
         if (found := await self.reader.get(kind, key)) is not None:
             return found
         where = f"{key.namespace}/{key.name}" if key.namespace else key.name
