@@ -12,7 +12,6 @@ from ruleop.cli.live_cluster import on_cluster, split_target
 from ruleop.cli.loading import read_documents
 from ruleop.cli.passes import (
     Passes,
-    current_time,
     load_for_planning,
     prepare_document,
     watched_documents,
@@ -21,6 +20,7 @@ from ruleop.cli.program import UsageError, write_to
 from ruleop.cli.terminal import print_diagnostics
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import Kind, ObjectKey
+from ruleop.kubernetes.times import now
 from ruleop.operator.rollouts import watch_key
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class _LivePlan:
             data = {**data, "metadata": {**metadata, "namespace": cluster.namespace}}
         live = await cluster.reader.get(kind, ObjectKey.of(data)) if isinstance(metadata, dict) else None
         known = identified(data, [live] if live is not None else [], cluster.kinds)
-        return prepare_document(self.passes, self.project, document, known, before=live, created=current_time())
+        return prepare_document(self.passes, self.project, document, known, before=live, created=now())
 
     async def _planned(self, resources: Sequence[Object]) -> Passes:
         for each in await self.planner.plan(resources):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import datetime as dt
 from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from ruleop.cli.program import F, UsageError
 from ruleop.cli.terminal import print_diagnostics
 from ruleop.errors import RuleopError
 from ruleop.files import read_named, why_unreadable
+from ruleop.kubernetes import times
 from ruleop.kubernetes.kinds import Kind, ObjectKey
 from ruleop.language.rules import ProjectErrors
 from ruleop.nearest import nearest
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from ruleop.language.rules import Project, Rule
     from ruleop.planning import Kinds
 
-_TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
 NOT_SELECTED: Final = "not selected by any rule (see selector and namespaces): skipped"
 
 
@@ -120,14 +119,10 @@ def load_for_planning(folder: str, env_files: Sequence[str]) -> tuple[Folder, Pr
     return where, project
 
 
-def current_time() -> str:
-    return dt.datetime.now(dt.UTC).strftime(_TIME)
-
-
 def as_time(text: str) -> str:
     """The time of `--at` in UTC. Raises UsageError."""
     try:
-        return dt.datetime.fromtimestamp(parse_time(text), dt.UTC).strftime(_TIME) if text else ""
+        return times.timestamp(parse_time(text)) if text else ""
     except (ValueError, OverflowError):
         raise UsageError(f'--at must be a time such as 2026-01-31T12:00:00Z, not "{text}"') from None
 
@@ -149,7 +144,7 @@ def make_passes(
     given = as_time(time)
     where, project = load_for_planning(folder, env_files)
     kinds = OfflineKinds(project)
-    now = given or (current_time() if dated or any(rule.reads_time for rule in project.rules) else EPOCH)
+    now = given or (times.now() if dated or any(rule.reads_time for rule in project.rules) else EPOCH)
     live = as_live([document.data for document in read_documents(existing, folder=folder, quoting=False)], kinds, now)
     passes = Passes(where)
     taken: list[dict[str, Any]] = []

@@ -4,7 +4,6 @@ to which an object belongs: as its child, or as something that a child has made.
 from __future__ import annotations
 
 import asyncio
-import datetime as dt
 from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.live.reader import LiveObjects
@@ -12,6 +11,7 @@ from ruleop.authoring.report import EventView
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.kubernetes.names import operator_of_manager
+from ruleop.kubernetes.times import now
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
 from ruleop.planning.model.marks import PART_OF, named_owner, part_of
 
@@ -69,7 +69,7 @@ class ResourceReader:
         """`notes`: what is not shown, and why."""
         self.cluster, self.reader = cluster, cluster.reader
         self.notes = list(notes)
-        self.now = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        self.now = now()
 
     async def find(self, kind: str, name: str, project: Project | None = None) -> Object:
         """The custom resource of this name, or that of which an object of this name is a child. Raises RuleopError."""

@@ -3,7 +3,6 @@ Events on it, and the revisions of the rules. Nothing is recorded for this: it s
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -14,6 +13,7 @@ from ruleop.authoring.live.custom_resource_reader import ResourceReader
 from ruleop.authoring.report import LastWrite, ManagedField, PastChange, ResourceView, What
 from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
 from ruleop.kubernetes.merge import Fields, KeyedFields, MapFields
+from ruleop.kubernetes.times import seconds_of, timestamp
 from ruleop.language.secrets.masks import Masks
 from ruleop.language.secrets.secret_values import is_secret, known_values, public_names
 from ruleop.messages import format_path
@@ -226,8 +226,11 @@ class Historian(ResourceReader):
         reached = len(index) if record is None else _reached(index, record, member)
         released = []
         if record is not None and member in record.pending:
-            time = dt.datetime.fromtimestamp(record.pending[member], dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-            released = [PastChange(time, What.RELEASED, ObjectKey.of(live), revision=record.target.number)]
+            released = [
+                PastChange(
+                    timestamp(record.pending[member]), What.RELEASED, ObjectKey.of(live), revision=record.target.number
+                )
+            ]
         return released + [
             PastChange(
                 each.since,
@@ -269,14 +272,9 @@ def _of_object(obj: Object) -> Iterator[PastChange]:
     if created := metadata.get("creationTimestamp"):
         yield PastChange(created, What.CREATED, key)
     yield from last_writes(obj)
-    if deleted := metadata.get("deletionTimestamp"):
-        yield PastChange(_requested(deleted, metadata.get("deletionGracePeriodSeconds") or 0), What.DELETION, key)
-
-
-def _requested(deleted: str, grace: int) -> str:
-    """The time of the request: deletionTimestamp is the end of the grace period."""
-    time = dt.datetime.fromisoformat(deleted) - dt.timedelta(seconds=grace)
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ")
+    if deleted := metadata.get("deletionTimestamp"):  # the end of the grace period
+        requested = seconds_of(deleted) - (metadata.get("deletionGracePeriodSeconds") or 0)
+        yield PastChange(timestamp(requested), What.DELETION, key)
 
 
 def _with_generation(changes: list[PastChange], live: Object) -> Iterator[PastChange]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import datetime as dt
 from collections import defaultdict
 from dataclasses import field, replace
 from functools import partial
@@ -25,6 +24,7 @@ from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import NAMESPACE_KIND, Kind, Object, ObjectKey, owners_of
 from ruleop.kubernetes.labels import labels_of
 from ruleop.kubernetes.names import RESERVED_PREFIX
+from ruleop.kubernetes.times import now
 from ruleop.operator.cache import child_needs
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
 from ruleop.planning import Failure, History, Observed, Plan, Refusal, Writes, choose_rule, plan
@@ -145,7 +145,7 @@ class LivePlanner:
         return Observed(
             objects=self.objects,
             kinds=self.kinds,
-            now=dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            now=now(),
             finalizer=found[0] if len(found) == 1 else own,
             retired=known - {condition.type for condition in rule.status.conditions},
             namespace_terminating=self._is_namespace_terminating(resource),
