@@ -226,11 +226,8 @@ class Historian(ResourceReader):
         reached = len(index) if record is None else _reached(index, record, member)
         released = []
         if record is not None and member in record.pending:
-            released = [
-                PastChange(
-                    timestamp(record.pending[member]), What.RELEASED, ObjectKey.of(live), revision=record.target.number
-                )
-            ]
+            time = timestamp(record.pending[member])
+            released = [PastChange(time, What.RELEASED, ObjectKey.of(live), revision=record.target.number)]
         return released + [
             PastChange(
                 each.since,
