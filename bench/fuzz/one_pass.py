@@ -25,10 +25,9 @@ import structlog
 
 from bench.fuzz.case import CHANGES, DEFINITIONS, MAX_RESOURCE, Case, size
 from ruleop.authoring.offline import OfflineKinds
-from ruleop.authoring.report.planned import Planned
 from ruleop.authoring.report.spans import text_of
 from ruleop.authoring.report.view_text import plan_lines
-from ruleop.authoring.report.views import view_of_plan
+from ruleop.authoring.report.views import ResourceView
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.language.rules import Project, ProjectErrors, Rule
@@ -258,7 +257,7 @@ class Passes:
         self.reading.longest = max([self.reading.longest, *map(len, messages), *map(_length, lines)])
 
     def _shown(self, planned: Plan) -> Plan:
-        text_of(plan_lines(view_of_plan(Planned(self.resource, planned), self.kinds)))
+        text_of(plan_lines(ResourceView(self.resource, planned, kinds=self.kinds)))
         return planned
 
     def _plan(self, history: History) -> Plan:

@@ -276,5 +276,5 @@ def _unready_lines(session: DevSession) -> Iterator[Line]:
     yield (Span(f"not ready{why}:", Tone.BAD),)
     for view, problems in session.unready():
         message = f": {view.message}" if view.message else ""
-        yield (Span(f"  {view.planned.title} is {view.state}{message}", Tone.WAIT),)
+        yield (Span(f"  {view.title} is {view.state}{message}", Tone.WAIT),)
         yield from ((Span(f"    {title}: {problem}", Tone.PLAIN),) for problem, title in problems.items())

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ruleop.authoring.checking.inferred_definitions import with_definitions
-from ruleop.authoring.live import Explainer, Historian, history_lines
-from ruleop.authoring.report import explanation_lines, view_graph
+from ruleop.authoring.live import Explainer, Historian
+from ruleop.authoring.report import explanation_lines, history_document, history_lines, view_document, view_graph
 from ruleop.cli import finding_formats as found
 from ruleop.cli.live_cluster import on_cluster, read_target
 from ruleop.cli.loading import load_with_sources
@@ -48,7 +48,7 @@ def command(folder: str, env_files: tuple[str, ...], names: tuple[str, ...], out
         return DONE
     where = Folder(folder)
     lines = explanation_lines(view, place=where.place, source=where.source, every_field=flags["every_field"])
-    print_result(output, view, lines)
+    print_result(output, lambda: view_document(view), lines)
     return DONE
 
 
@@ -83,6 +83,6 @@ def history_command(folder: str, names: tuple[str, ...], output: str, **flags: A
     usage, or the cluster cannot be used.
     """
     kind, name = read_target(names, "name the custom resource: KIND/NAME")
-    history = on_cluster(folder, flags, lambda cluster: Historian(cluster).history(kind, name))
-    print_result(output, history, history_lines(history))
+    view = on_cluster(folder, flags, lambda cluster: Historian(cluster).history(kind, name))
+    print_result(output, lambda: history_document(view), history_lines(view))
     return DONE

@@ -12,7 +12,6 @@ from ruleop.cli.live_cluster import on_cluster, split_target
 from ruleop.cli.loading import read_documents
 from ruleop.cli.passes import (
     Passes,
-    current_time,
     load_for_planning,
     prepare_document,
     watched_documents,
@@ -21,6 +20,7 @@ from ruleop.cli.program import UsageError, write_to
 from ruleop.cli.terminal import print_diagnostics
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import Kind, ObjectKey
+from ruleop.kubernetes.times import now
 from ruleop.operator.rollouts import watch_key
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from ruleop.authoring.live import LiveCluster
     from ruleop.authoring.offline import Document
-    from ruleop.authoring.report import Planned
+    from ruleop.authoring.report import ResourceView
     from ruleop.cli.options import Folder
     from ruleop.kubernetes.kinds import Object
     from ruleop.language.rules import Project
@@ -51,7 +51,7 @@ class _LivePlan:
         self.cluster, self.project, self.flags = cluster, project, flags
         self.planner = LivePlanner(cluster, project, expects_refusals=not flags["server_dry_run"])
         self.dry_run = ServerDryRun(cluster, self.planner) if flags["server_dry_run"] else None
-        self.passes = Passes(folder, cluster.kinds)
+        self.passes = Passes(folder)
 
     async def run(self) -> Passes | ChangeSummary:
         cluster, files = self.cluster, self.flags["files"]
@@ -86,14 +86,14 @@ class _LivePlan:
             data = {**data, "metadata": {**metadata, "namespace": cluster.namespace}}
         live = await cluster.reader.get(kind, ObjectKey.of(data)) if isinstance(metadata, dict) else None
         known = identified(data, [live] if live is not None else [], cluster.kinds)
-        return prepare_document(self.passes, self.project, document, known, before=live, created=current_time())
+        return prepare_document(self.passes, self.project, document, known, before=live, created=now())
 
     async def _planned(self, resources: Sequence[Object]) -> Passes:
         for each in await self.planner.plan(resources):
             self.passes.add(await self._asked(each))
         return self.passes
 
-    async def _asked(self, each: Planned) -> Planned:
+    async def _asked(self, each: ResourceView) -> ResourceView:
         """The pass with the answers of the API server, if it is to be asked."""
         return await self.dry_run.ask(each) if self.dry_run is not None else each
 
@@ -103,15 +103,15 @@ class _LivePlan:
             if not cluster.kinds.info(kind).served:
                 print_diagnostics(mistake(str(kind), "is not served by the cluster: skipped", warning=True))
         targets = await self._rolled_out()
-        async for each in all_passes(self.planner, kinds, cluster.access.namespace):
-            summary.add(await self._asked(each), cluster.kinds)
-            rule = each.rule
+        async for each in all_passes(self.planner, kinds, cluster.chosen):
+            summary.add(await self._asked(each))
+            rule = each.chosen
             if (
                 rule is not None
                 and rule.rollout is not None
                 and targets.get(watch_key(rule), rule.revision) != rule.revision
             ):
-                summary.add_to_rollout(rule, each.resource)
+                summary.add_to_rollout(rule, each.obj)
             if summary.resources % PROGRESS == 0 and sys.stderr.isatty():
                 write_to(sys.stderr, f"\r{summary.resources} planned")
         if summary.resources >= PROGRESS and sys.stderr.isatty():

@@ -6,22 +6,22 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from ruleop.authoring.live import (
+    Processes,
     Renaming,
-    RolloutView,
     change_rollout,
     find_operator,
     find_unproven,
-    missing_processes,
     read_revisions,
     read_rollouts,
     revision_lines,
+    rollout_documents,
     rollout_lines,
-    rollout_views,
     sign,
 )
 from ruleop.authoring.report import Span, Tone, counted
@@ -107,7 +107,7 @@ def _change(
     folder: str, watch: str, flags: Mapping[str, Any], how: Callable[[RolloutRecord], RolloutRecord], to: str = ""
 ) -> int:
     changed, record = on_cluster(folder, flags, lambda cluster: change_rollout(cluster, watch, how, to=to))
-    print_lines(rollout_lines([RolloutView.of(changed, record)]))
+    print_lines(rollout_lines({changed: record}))
     return DONE
 
 
@@ -123,7 +123,7 @@ def _history(folder: str, watch: str, output: str, **flags: Any) -> int:
     the newest one. A revision can be rolled out again with `undo --to` while its files are kept.
     """
     revisions = on_cluster(folder, flags, lambda cluster: read_revisions(cluster, watch))
-    print_result(output, revisions, revision_lines(revisions))
+    print_result(output, lambda: revisions, revision_lines(revisions))
     return DONE
 
 
@@ -138,22 +138,22 @@ def _status(folder: str, watch: str, output: str, follow: bool, **flags: Any) ->
 
     Exit status 1: a rollout is stopped.
     """
-    views = on_cluster(folder, flags, lambda cluster: _show(cluster, watch, output, follow=follow))
-    return NO if any(each.phase == "Stopped" for each in views) else DONE
+    records = on_cluster(folder, flags, lambda cluster: _show(cluster, watch, output, follow=follow))
+    return NO if any(each.phase == "Stopped" for each in records) else DONE
 
 
-async def _show(cluster: LiveCluster, watch: str, output: str, *, follow: bool) -> Sequence[RolloutView]:
-    shown: Sequence[RolloutView] | None = None
+async def _show(cluster: LiveCluster, watch: str, output: str, *, follow: bool) -> Iterable[RolloutRecord]:
+    shown: Sequence[object] | None = None
     while True:
         records = await read_rollouts(cluster, watch)
         progresses = any(record.phase == "Progressing" for record in records.values())
-        missing = await missing_processes(cluster.reader, cluster.operator) if progresses else []
-        views = rollout_views(records, missing)
-        if views != shown:
-            print_result(output, views, rollout_lines(views))
-        shown = views
+        missing = (await Processes.of(cluster.reader, cluster.operator)).missing() if progresses else []
+        documents = rollout_documents(records, missing)
+        if documents != shown:
+            print_result(output, partial(rollout_documents, records, missing), rollout_lines(records, missing))
+        shown = documents
         if not follow or not progresses:
-            return views
+            return records.values()
         await asyncio.sleep(INTERVAL)
 
 
@@ -253,9 +253,9 @@ async def _rename(cluster: LiveCluster, old: str, namespace: str, rules: Sequenc
     before, after = await find_operator(cluster.reader, old, namespace), cluster.operator
     if not after.namespace:
         after = replace(after, namespace=before.namespace)
-    renamed = await Renaming(cluster, before, after, rules).run()
+    objects, resources = await Renaming(cluster, before, after, rules).run()
     return [
-        *((Span(f"written: {each}"),) for each in renamed.objects),
-        (Span(f"finalizers replaced: {renamed.resources}"),),
+        *((Span(f"written: {each}"),) for each in objects),
+        (Span(f"finalizers replaced: {resources}"),),
         (Span(f'The operator "{old}" is "{after.name}" in namespace {after.namespace} now. Start it.', Tone.GOOD),),
     ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import datetime as dt
 from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 from pathlib import Path
@@ -15,7 +14,7 @@ import orjson
 from ruleop.authoring.checking.inferred_definitions import with_definitions
 from ruleop.authoring.checking.refused_objects import with_violations
 from ruleop.authoring.offline import EPOCH, OfflineKinds, as_live, dropped, identified, named_like, prepare, undecided
-from ruleop.authoring.report import Planned, as_document, counted, excerpt, mistake
+from ruleop.authoring.report import ResourceView, as_document, counted, excerpt, mistake
 from ruleop.cli import finding_formats as found
 from ruleop.cli.loading import load_with_sources, read_documents
 from ruleop.cli.options import Folder
@@ -23,6 +22,7 @@ from ruleop.cli.program import F, UsageError
 from ruleop.cli.terminal import print_diagnostics
 from ruleop.errors import RuleopError
 from ruleop.files import read_named, why_unreadable
+from ruleop.kubernetes import times
 from ruleop.kubernetes.kinds import Kind, ObjectKey
 from ruleop.language.rules import ProjectErrors
 from ruleop.nearest import nearest
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from ruleop.language.rules import Project, Rule
     from ruleop.planning import Kinds
 
-_TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
 NOT_SELECTED: Final = "not selected by any rule (see selector and namespaces): skipped"
 
 
@@ -73,16 +72,15 @@ class Passes:
     """The passes that a command shows, and the custom resources without one."""
 
     folder: Folder
-    kinds: Kinds
-    planned: list[Planned] = field(default_factory=list)
+    planned: list[ResourceView] = field(default_factory=list)
     refused: list[tuple[ObjectKey, list[SchemaFinding]]] = field(
         default_factory=list
     )  # the API server would reject these
     unruled: list[ObjectKey] = field(default_factory=list)  # of a watched kind, but not selected by any rule
 
-    def add(self, each: Planned) -> None:
+    def add(self, each: ResourceView) -> None:
         """Raises RuleopError if it cannot be planned."""
-        if each.rule is None:
+        if each.chosen is None:
             self.unruled.append(each.key)
             print_diagnostics(mistake(str(each.key), NOT_SELECTED, warning=True))
         elif each.plan is None:
@@ -93,7 +91,7 @@ class Passes:
     @property
     def failed(self) -> bool:
         """Whether there are errors. The last of several passes over a custom resource counts."""
-        last = {each.key: each.problems for each in self.planned}
+        last = {each.key: each.errors for each in self.planned}
         return bool(self.refused or self.unruled or any(last.values()))
 
     def unplanned(self) -> dict[str, Any]:
@@ -121,14 +119,10 @@ def load_for_planning(folder: str, env_files: Sequence[str]) -> tuple[Folder, Pr
     return where, project
 
 
-def current_time() -> str:
-    return dt.datetime.now(dt.UTC).strftime(_TIME)
-
-
 def as_time(text: str) -> str:
     """The time of `--at` in UTC. Raises UsageError."""
     try:
-        return dt.datetime.fromtimestamp(parse_time(text), dt.UTC).strftime(_TIME) if text else ""
+        return times.timestamp(parse_time(text)) if text else ""
     except (ValueError, OverflowError):
         raise UsageError(f'--at must be a time such as 2026-01-31T12:00:00Z, not "{text}"') from None
 
@@ -150,9 +144,9 @@ def make_passes(
     given = as_time(time)
     where, project = load_for_planning(folder, env_files)
     kinds = OfflineKinds(project)
-    now = given or (current_time() if dated or any(rule.reads_time for rule in project.rules) else EPOCH)
+    now = given or (times.now() if dated or any(rule.reads_time for rule in project.rules) else EPOCH)
     live = as_live([document.data for document in read_documents(existing, folder=folder, quoting=False)], kinds, now)
-    passes = Passes(where, kinds)
+    passes = Passes(where)
     taken: list[dict[str, Any]] = []
     for document in watched_documents(project, read_documents(files, folder=folder)):
         before = named_like(document.data, live, kinds)
@@ -163,17 +157,20 @@ def make_passes(
     for resource in taken:
         rule = choose_rule(project.rules, resource)
         if rule is None:
-            passes.add(Planned(resource))
+            passes.add(ResourceView(resource))
         elif until_quiet:
             others = [*live, *(each for each in taken if each is not resource)]
-            for each in _passes_until_quiet(project, resource, others, now):
+            for each in _passes_until_quiet(project, resource, others, now, kinds):
                 passes.add(each)
         else:
-            passes.add(Planned(resource, with_violations(plan(rule, resource, observed), rule, project), rule))
+            found = with_violations(plan(rule, resource, observed), rule, project)
+            passes.add(ResourceView(resource, found, rule, kinds=kinds))
     return passes
 
 
-def _passes_until_quiet(project: Project, resource: Object, others: Iterable[Object], now: str) -> Iterator[Planned]:
+def _passes_until_quiet(
+    project: Project, resource: Object, others: Iterable[Object], now: str, kinds: Kinds
+) -> Iterator[ResourceView]:
     """The passes over a custom resource in a cluster without others, whose controllers make each child ready: as a test
     of the rules makes them."""
     # Imports the API server in memory, which one pass does not need.
@@ -185,7 +182,7 @@ def _passes_until_quiet(project: Project, resource: Object, others: Iterable[Obj
     for each in others:
         world.add(each)
     world.create(resource)
-    planned: Planned | None = None
+    planned: ResourceView | None = None
     for number in world.passes(ready=True):
         if planned is not None:
             yield planned
@@ -193,7 +190,7 @@ def _passes_until_quiet(project: Project, resource: Object, others: Iterable[Obj
         rule = choose_rule(project.rules, current) if current is not None else None
         if current is None or rule is None:
             return
-        planned = Planned(current, world.next_plan(rule, current), rule, number=number)
+        planned = ResourceView(current, world.next_plan(rule, current), rule, number=number, kinds=kinds)
     if planned is not None and planned.plan is not None and world.restless:
         restless = Problem("passes", "Restless", RESTLESS)
         planned = replace(planned, plan=replace(planned.plan, problems=(*planned.plan.problems, restless)))
@@ -269,12 +266,12 @@ def _nothing_watched(others: list[Document], watched: set[Kind]) -> str:
 def replay_pass(folder: str, env_files: Sequence[str], file: str) -> Passes:
     where, project = load_for_planning(folder, env_files)
     replay = _read(file)
-    passes = Passes(where, replay.observed.kinds)
+    passes = Passes(where)
     with _reading(file):
         found, rule = None, _rule(project, replay, file)
         if rule is not None:
             found = plan(rule, replay.resource, replay.observed, replay.history, predict_status=replay.predict_status)
-        passes.add(Planned(replay.resource, found, rule))
+        passes.add(ResourceView(replay.resource, found, rule, kinds=replay.observed.kinds))
     return passes
 
 

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ruleop.authoring.report import ChangeSummary, plan_document, plan_lines, sections, view_of_plan
+from ruleop.authoring.report import ChangeSummary, plan_document, plan_lines, sections
 from ruleop.cli.options import Folder, cluster_options, project_options
 from ruleop.cli.passes import Passes, make_passes, pass_options, replay_pass
 from ruleop.cli.program import DONE, NO, Command, UsageError, output_option
-from ruleop.cli.terminal import print_lines, print_text
-from ruleop.printable import json_document
+from ruleop.cli.terminal import print_result
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -82,18 +81,15 @@ def _planned(folder: str, env_files: tuple[str, ...], flags: Mapping[str, Any]) 
 
 
 def _print_summary(summary: ChangeSummary, folder: str, output: str) -> int:
-    if output == "json":
-        print_text(json_document(summary.as_json()))
-    else:
-        print_lines(summary.lines(Folder(folder).place))
+    print_result(output, summary.as_json, summary.lines(Folder(folder).place))
     return NO if summary.failed else DONE
 
 
 def _print_passes(passes: Passes, output: str) -> int:
-    if output == "json":
-        print_text(json_document({"plans": [*map(plan_document, passes.planned)], **passes.unplanned()}))
-    else:
-        folder = passes.folder
-        views = [view_of_plan(each, passes.kinds) for each in passes.planned]
-        print_lines(sections(("", plan_lines(each, place=folder.place, source=folder.source)) for each in views))
+    def document() -> dict[str, Any]:
+        return {"plans": [*map(plan_document, passes.planned)], **passes.unplanned()}
+
+    folder = passes.folder
+    texts = (plan_lines(each, place=folder.place, source=folder.source) for each in passes.planned)
+    print_result(output, document, sections(("", text) for text in texts))
     return NO if passes.failed else DONE

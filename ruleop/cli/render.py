@@ -21,7 +21,7 @@ from ruleop.printable import json_document
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.authoring.report import Planned
+    from ruleop.authoring.report import ResourceView
 
 
 @click.command(cls=Command, example="ruleop render -f examples/app.yaml | kubectl diff -f -")
@@ -50,7 +50,7 @@ def command(
     else:
         print_text("---\n".join(document for planned in passes.planned for document in _documents(passes, planned)))
     for planned in passes.planned:
-        for problem in planned.problems:
+        for problem in planned.errors:
             message = f"{problem.child}: {problem.message}"
             if problem.site is not None:
                 print_diagnostics(found.failure(problem.site, message, passes.folder))
@@ -59,7 +59,7 @@ def command(
     return NO if passes.failed else DONE
 
 
-def _documents(passes: Passes, planned: Planned) -> Iterator[str]:
+def _documents(passes: Passes, planned: ResourceView) -> Iterator[str]:
     plan = planned.plan
     assert plan is not None
     whose = f"{plan.resource}: " if len(passes.planned) > 1 else ""

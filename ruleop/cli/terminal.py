@@ -13,7 +13,7 @@ from ruleop.cli.program import write_to
 from ruleop.printable import json_document, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import TextIO
 
     from ruleop.authoring.report import Line
@@ -24,10 +24,10 @@ def print_lines(lines: Iterable[Line]) -> None:
     write_to(sys.stdout, styled(lines, colour=has_colour(sys.stdout)))
 
 
-def print_result(output: str, value: Any, lines: Iterable[Line]) -> None:
+def print_result(output: str, value: Callable[[], Any], lines: Iterable[Line]) -> None:
     """Prints a value of the report: as a document if the output is `json`, or else the lines."""
     if output == "json":
-        print_text(json_document(as_document(value)))
+        print_text(json_document(as_document(value())))
     else:
         print_lines(lines)
 

@@ -34,7 +34,7 @@ from ruleop.operator.telemetry import (
 )
 from ruleop.page.guards import ReviewGuard, TokenGuard, hosts_of, refusal
 from ruleop.page.live import Live, PageFragment, TooManyViewers
-from ruleop.page.source import STATES, NotFound, PageFilter, PageSource, resource_url
+from ruleop.page.source import HEALTHS, NotFound, PageFilter, PageSource, resource_url
 from ruleop.printable import json_document, printable_lines
 from ruleop.values import dataclass
 
@@ -89,8 +89,7 @@ async def resources(source: PageSource, query: Mapping[str, str]) -> Page:
 async def resource(source: PageSource, query: Mapping[str, str]) -> Page:
     title, namespace, name = (query.get(each, "")[:MAX_QUERY] for each in ("kind", "namespace", "name"))
     found = await source.resource(title, namespace, name, query.get("node", "")[:MAX_QUERY])
-    graph = Markup(found["graph"])  # noqa: S704 - see above
-    data = {**found, "graph": graph, "node_url": lambda child: resource_url(found["key"], node=child) + "#node"}
+    data = {**found, "graph": Markup(found["graph"])}  # noqa: S704 - see above
     return Page(f"{found['key'].kind} {name}", "resource.html", data, found["key"], found["label"])
 
 
@@ -140,7 +139,8 @@ def _environment() -> Environment:
     )
     made.filters["document"] = _document
     made.filters["writes"] = _writes
-    made.globals["states"] = STATES
+    made.filters["health"] = lambda view: HEALTHS[view.tone]
+    made.globals["url_of"] = resource_url
     return made
 
 

@@ -15,18 +15,15 @@ from ruleop.authoring.live import (
     LiveKinds,
     Operator,
     Reader,
-    ReadingClient,
-    ReadOnlyConnection,
-    RolloutView,
+    rollout_documents,
 )
-from ruleop.authoring.report import Tone, as_document
+from ruleop.authoring.report import Tone, plan_document
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.kubernetes.permissions import listed
 from ruleop.language.rules.checking import build_with_sources
 from ruleop.operator.queue import Request
 from ruleop.operator.rollouts import watch_key
-from ruleop.operator.wire.cluster_flags import AccessFlags
 from ruleop.operator.wire.watch.store import StoreState
 from ruleop.planning import choose_rule
 from ruleop.planning.model.conditions import find_condition
@@ -38,13 +35,14 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 
     from ruleop.authoring.generate import GraphNode, RuleGraph
-    from ruleop.authoring.report import ResourceView
+    from ruleop.authoring.report import ObjectView, ResourceView
     from ruleop.kubernetes.kinds import GroupKind, Kind, Object
     from ruleop.language.rules import Observe, Project, Rule
     from ruleop.language.rules.loading import Loaded
     from ruleop.operator.cache import Cache, Informer
     from ruleop.operator.controllers import Controller
     from ruleop.operator.manager.manager import Manager
+    from ruleop.operator.manager.parts import Server
     from ruleop.operator.wire.watch.store import StoreEntry
     from ruleop.planning import KindInfo, Plan, Served
     from ruleop.planning.rollout import RolloutRecord
@@ -59,8 +57,8 @@ if TYPE_CHECKING:
 
 
 class OwnReader(Reader):
-    def __init__(self, connection: ReadOnlyConnection, cache: Cache) -> None:
-        super().__init__(connection)
+    def __init__(self, server: Server, cache: Cache) -> None:
+        super().__init__(server.session, server.namespace, server.discovery)
         self._cache = cache
 
     async def get(self, kind: Kind, key: ObjectKey) -> Object | None:
@@ -110,9 +108,8 @@ MAX_ORDERED: Final = 500  # custom resources that are parsed to know their waves
 
 Health = Literal["ready", "waiting", "failed", "unknown"]
 STATES: Final[tuple[Health, ...]] = ("failed", "waiting", "ready", "unknown")
-_NODE_STATES: Final = {"ready": "ready", "failed": "failed", "name conflict": "failed"}
-_MARKS: Final = {"ready": "●", "waiting": "◐", "failed": "✕", "": "○"}
-_WORST: Final = ("ready", "waiting", "failed")
+HEALTHS: Final[Mapping[Tone, Health]] = {Tone.GOOD: "ready", Tone.WAIT: "waiting", Tone.BAD: "failed"}
+_MARKS: Final = {"ready": "●", "waiting": "◐", "failed": "✕"}
 
 
 class NotFound(Exception):  # noqa: N818 - an answer to a request, not an error of the program
@@ -146,6 +143,18 @@ class _Line:
     state: Health
     words: str  # that the operator reported
 
+    @property
+    def message(self) -> str:
+        return self.words.strip() if self.reason == "Error" else str(self._ready.get("message") or "")
+
+    @property
+    def since(self) -> str:
+        return str(self._ready.get("lastTransitionTime") or "")
+
+    @property
+    def _ready(self) -> Mapping[str, object]:
+        return find_condition(self.entry.parsed(), "Ready")
+
 
 @dataclass(slots=True)
 class _Graphs:
@@ -178,8 +187,7 @@ class PageSource:
         states, reasons = Counter(each.state for each in lines), Counter((each.state, each.reason) for each in lines)
         return {
             "title": str(controller.kind.versionless),
-            "kind": controller.kind.kind,
-            "apiVersion": controller.kind.api_version,
+            "kind": controller.kind,
             "watches": [rule.title for rule in controller.rules],
             "total": len(lines),
             "states": {state: states[state] for state in STATES if states[state]},
@@ -239,23 +247,7 @@ class PageSource:
             "total": len(lines),
             "matching": len(found),
             "pages": pages,
-            "rows": [self._row(line) for line in found[PAGE * (page - 1) : PAGE * page]],
-        }
-
-    def _row(self, line: _Line) -> dict[str, Any]:
-        key, obj = line.key, line.entry.parsed()
-        ready = find_condition(obj, "Ready")
-        return {
-            "group_kind": str(key.group_kind),
-            "kind": key.kind,
-            "namespace": key.namespace,
-            "name": key.name,
-            "state": line.state,
-            "reason": line.reason,
-            "message": line.words.strip() if line.reason == "Error" else str(ready.get("message") or ""),
-            "since": str(ready.get("lastTransitionTime") or ""),
-            "created": str(obj["metadata"].get("creationTimestamp") or ""),
-            "href": resource_url(key),
+            "rows": found[PAGE * (page - 1) : PAGE * page],
         }
 
     # -- one custom resource -------------------------------------------------------------------------------------------
@@ -282,9 +274,8 @@ class PageSource:
         graph = await self._graph(project, rule) if rule is not None else None
         return {
             "explained": found,
+            "next": plan_document(found) if found.plan is not None else None,
             "key": key,
-            "state": _state_of(live),
-            "href": resource_url(key),
             "graph": figure(_coloured(graph, found, key, node), f"Graph of {key.kind} {key.name}") if graph else "",
             "node": node,
             "label": part_of(live),
@@ -304,13 +295,9 @@ class PageSource:
     def _cluster(self, namespace: str) -> LiveCluster:
         """The connection of the operator, for reading only."""
         server, known, name = self.manager.server, self.manager.known, self.manager.options.name
-        connection = ReadOnlyConnection(
-            server.session, ReadingClient(server.session), server.discovery, server.namespace
-        )
-        reader, kinds = OwnReader(connection, known.cache), OwnKinds(known.cache, namespace)
-        access = AccessFlags("", "", "", name, server.namespace)
+        reader, kinds = OwnReader(server, known.cache), OwnKinds(known.cache, namespace)
         operator = Operator(name, server.namespace, known.inventory.entries)
-        return LiveCluster(access, connection, reader, kinds, operator, finish=self._finish)
+        return LiveCluster("", reader, kinds, operator, finish=self._finish)
 
     async def _finish(self, made: Callable[[], Plan]) -> Plan:
         """As the plans of the operator: on its loop, or in a thread if that takes long."""
@@ -339,17 +326,14 @@ class PageSource:
         rules = {watch_key(rule, known.prefix): rule for rule in disk.rules if rule.rollout is not None}
         records = {watch: record for watch, record in known.records.items() if watch in rules}
         return [
-            {
-                **as_document(RolloutView.of(watch, record)),
-                "groups": [group async for group in self._groups(record, rules[watch])],
-            }
-            for watch, record in sorted(records.items())
+            {**document, "groups": [group async for group in self._groups(records[watch], rules[watch])]}
+            for watch, document in zip(sorted(records), rollout_documents(records), strict=True)
         ]
 
     async def _groups(self, record: RolloutRecord, rule: Rule) -> AsyncIterator[dict[str, Any]]:
-        groups: dict[str, list[tuple[ObjectKey, StoreEntry]]] = {"failed": [], "pending": [], "current": [], "held": []}
+        groups: dict[str, dict[ObjectKey, StoreEntry]] = {"failed": {}, "pending": {}, "current": {}, "held": {}}
         async for key, entry in self._entries(rule.kind.versionless):
-            groups[_place(record, member_of(entry.uid))].append((key, entry))
+            groups[_place(record, member_of(entry.uid))][key] = entry
         titles = {
             "failed": "Failed",
             "pending": "In this wave: released, not ready yet",
@@ -357,20 +341,16 @@ class PageSource:
         }
         for name, title in titles.items():
             if groups[name]:
-                yield _group(name, title, (key for key, _ in sorted(groups[name])), len(groups[name]), record)
+                yield _group(name, title, sorted(groups[name]))
         held = groups["held"]
-        if not held:
-            return
-        if len(held) > MAX_ORDERED or rule.rollout is None:
-            yield _group("held", "Held back", (key for key, _ in sorted(held)), len(held), record)
-            return
-        views = {WaveView.of(_whole(rule, entry), rule.rollout.label): key for key, entry in held}
-        ordered = [views[view] for view in in_order(rule.rollout, views)]
-        total = sum(map(len, groups.values()))
-        size = size_of_wave(rule.rollout, total)
-        for number, start in enumerate(range(0, len(ordered), size), 1):
-            wave = ordered[start : start + size]
-            yield _group("held", f"Held back, wave {number} from now", wave, len(wave), record)
+        if held and (len(held) > MAX_ORDERED or rule.rollout is None):
+            yield _group("held", "Held back", sorted(held))
+        elif held and rule.rollout is not None:
+            views = {WaveView.of(_whole(rule, entry), rule.rollout.label): key for key, entry in held.items()}
+            ordered = [views[view] for view in in_order(rule.rollout, views)]
+            size = size_of_wave(rule.rollout, sum(map(len, groups.values())))
+            for number, start in enumerate(range(0, len(ordered), size), 1):
+                yield _group("held", f"Held back, wave {number} from now", ordered[start : start + size])
 
     # -- the operator --------------------------------------------------------------------------------------------------
 
@@ -384,9 +364,7 @@ class PageSource:
             "namespace": manager.server.namespace,
             "identity": manager.identity,
             "ready": all(check.ok for check in checks if check.counts),
-            "checks": [
-                {"name": each.name, "ok": each.ok, "counts": each.counts, "message": each.message} for each in checks
-            ],
+            "checks": checks,
             "permissions": [
                 {
                     "kind": str(each.need.kind),
@@ -425,34 +403,32 @@ def _state_of(obj: Mapping[str, Any]) -> Health:
 
 def _coloured(graph: RuleGraph, explained: ResourceView, key: ObjectKey, chosen: str) -> RuleGraph:
     """The graph of the rule with the states of the objects of one custom resource."""
-    states: dict[str, list[str]] = {}
+    objects: dict[str, list[ObjectView]] = {}
     for each in explained.objects:
-        states.setdefault(each.child, []).append(each.state)
-    return replace(graph, nodes=tuple(_marked(node, states, explained, key, chosen) for node in graph.nodes))
+        objects.setdefault(each.child, []).append(each)
+    nodes = []
+    for node in graph.nodes:
+        if node.role == "resource":
+            lines = (node.lines[0], key.name, f"{_MARKS[HEALTHS[explained.tone]]} {explained.state}")
+            node = replace(node, lines=lines, state=HEALTHS[explained.tone], href=resource_url(key))  # noqa: PLW2901
+        elif node.role == "child":
+            node = _marked(node, objects.get(node.name, []), chosen=node.name == chosen)  # noqa: PLW2901
+            node = replace(node, href=resource_url(key, node=node.name) + "#node")  # noqa: PLW2901
+        nodes.append(node)
+    return replace(graph, nodes=tuple(nodes))
 
 
-def _marked(
-    node: GraphNode, states: Mapping[str, Sequence[str]], explained: ResourceView, key: ObjectKey, chosen: str
-) -> GraphNode:
-    if node.role == "resource":
-        health = "ready" if explained.ready else "failed" if explained.tone is Tone.BAD else "waiting"
-        return replace(
-            node,
-            lines=(node.lines[0], key.name, f"{_MARKS[health]} {explained.state}"),
-            state=health,
-            href=resource_url(key),
-        )
-    if node.role != "child":
-        return node
-    found = states.get(node.name, [])
-    state = max((_NODE_STATES.get(each, "waiting") for each in found), key=_WORST.index, default="")
-    ready = sum(each == "ready" for each in found)
-    text = f"{ready} of {len(found)} ready" if len(found) > 1 else found[0] if found else "no object"
+def _marked(node: GraphNode, objects: Sequence[ObjectView], *, chosen: bool) -> GraphNode:
+    """A child with the state of its objects: the worst of several."""
+    healths = [HEALTHS[each.tone] for each in objects]
+    state = min(healths, key=STATES.index, default="none")
+    text = objects[0].state if objects else "no object"
+    if len(objects) > 1:
+        text = f"{healths.count('ready')} of {len(objects)} ready"
     return replace(
         node,
-        lines=(*node.lines, f"{_MARKS[state]} {text}"),
-        state=(state or "none") + (" chosen" if node.name == chosen else ""),
-        href=resource_url(key, node=node.name) + "#node",
+        lines=(*node.lines, f"{_MARKS.get(state, '○')} {text}"),
+        state=state + (" chosen" if chosen else ""),
     )
 
 
@@ -464,20 +440,14 @@ def _place(record: RolloutRecord, member: str) -> str:
     return "current" if record.is_complete or record.has_target(member) else "held"
 
 
-def _group(name: str, title: str, keys: Iterable[ObjectKey], count: int, record: RolloutRecord) -> dict[str, Any]:
-    listed = [key for _, key in zip(range(MAX_TILES), keys, strict=False)]
+def _group(name: str, title: str, keys: Sequence[ObjectKey]) -> dict[str, Any]:
     return {
         "name": name,
         "title": title,
-        "count": count,
-        "revision": record.target.short if name != "held" else "",
-        "tiles": [{"key": key, "title": _title(key), "href": resource_url(key)} for key in listed],
-        "more": max(0, count - len(listed)),
+        "count": len(keys),
+        "tiles": keys[:MAX_TILES],
+        "more": max(0, len(keys) - MAX_TILES),
     }
-
-
-def _title(key: ObjectKey) -> str:
-    return f"{key.namespace}/{key.name}" if key.namespace else key.name
 
 
 def _whole(rule: Rule, entry: StoreEntry) -> Object:

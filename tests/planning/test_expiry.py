@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from ruleop.authoring.report.planned import Planned, plan_document
+from ruleop.authoring.report.view_json import plan_document
 from ruleop.authoring.report.view_text import plan_lines
-from ruleop.authoring.report.views import view_of_plan
+from ruleop.authoring.report.views import ResourceView
 from ruleop.language.rules import ProjectErrors
 from ruleop.planning import Expire, Failed, Failure
 from ruleop.planning.events import write_events
@@ -114,15 +114,15 @@ def test_the_plan_shows_the_deletion_and_the_moment() -> None:
     assert harness.resource is not None
 
     def text() -> str:
-        lines = plan_lines(view_of_plan(Planned(harness.resource or {}, harness.plan()), harness))
+        lines = plan_lines(ResourceView(harness.resource or {}, harness.plan(), kinds=harness))
         return "\n".join("".join(span.text for span in line) for line in lines)
 
     assert "Reconciled again in 2 h 0 min: it expires." in text()
-    assert plan_document(Planned(harness.resource, harness.plan()))["expires"] == "2026-01-01T02:00:00Z"
+    assert plan_document(ResourceView(harness.resource, harness.plan()))["expires"] == "2026-01-01T02:00:00Z"
     harness.now = LATER
     assert "- delete App/web  expired 2h after its creation" in text()
     assert "1 to delete." in text()
-    (found,) = plan_document(Planned(harness.resource, harness.plan()))["actions"]
+    (found,) = plan_document(ResourceView(harness.resource, harness.plan()))["actions"]
     assert {name: found[name] for name in ("action", "kind", "name", "why", "after")} == {
         "action": "delete",
         "kind": "App",

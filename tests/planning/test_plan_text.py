@@ -9,10 +9,10 @@ import jsonpatch
 import orjson
 import pytest
 
-from ruleop.authoring.report.planned import Planned, plan_document
 from ruleop.authoring.report.spans import Tone, text_of
+from ruleop.authoring.report.view_json import plan_document
 from ruleop.authoring.report.view_text import plan_lines
-from ruleop.authoring.report.views import view_of_plan
+from ruleop.authoring.report.views import ResourceView
 from ruleop.errors import Site
 from ruleop.kubernetes.builtin.table import builtin_shape
 from ruleop.kubernetes.kinds import Kind, ObjectKey
@@ -53,7 +53,7 @@ class BuiltIn:
 
 
 def shown(plan: Plan, resource: Any = APP) -> str:
-    text = text_of(plan_lines(view_of_plan(Planned(resource, plan), BuiltIn())))
+    text = text_of(plan_lines(ResourceView(resource, plan, kinds=BuiltIn())))
     head, _, rest = text.partition("\n")
     assert head == "App shop/web  by the rule App.example.com"
     return rest.strip("\n")
@@ -242,7 +242,7 @@ def test_waits_and_problems_are_shown_with_their_position() -> None:
         waits=(Wait("web", "db.status.x", Site("templates/web.yaml.j2", 12)),),
         problems=(Problem("job", "RenderFailed", "spec.size is not a number", Site("templates/job.yaml.j2", 3, 9)),),
     )
-    text = text_of(plan_lines(view_of_plan(Planned(APP, plan), BuiltIn()), source=lambda _: "x: {{ db.status.x }}"))
+    text = text_of(plan_lines(ResourceView(APP, plan, kinds=BuiltIn()), source=lambda _: "x: {{ db.status.x }}"))
     assert text.partition("\n")[2].strip("\n") == (
         "├─ web  waiting  waits for db.status.x\n"
         "└─ job  failed   templates/job.yaml.j2\n"
@@ -254,7 +254,7 @@ def test_waits_and_problems_are_shown_with_their_position() -> None:
         "\n"
         "1 waiting, 1 error."
     )
-    lines = [*plan_lines(view_of_plan(Planned(APP, plan), BuiltIn()), place=lambda site: f"project/{site}")]
+    lines = [*plan_lines(ResourceView(APP, plan, kinds=BuiltIn()), place=lambda site: f"project/{site}")]
     assert "project/templates/web.yaml.j2:12" in text_of(lines)
     assert "! job: project/templates/job.yaml.j2:3:9: " in text_of(lines)
 
@@ -328,7 +328,7 @@ def test_status_conditions_and_events_are_shown() -> None:
 
 
 def test_spans_of_plan_text_have_tones() -> None:
-    lines = plan_lines(view_of_plan(Planned(APP, doing(patch(deployment(a=1), deployment(a=2)))), BuiltIn()))
+    lines = plan_lines(ResourceView(APP, doing(patch(deployment(a=1), deployment(a=2))), kinds=BuiltIn()))
     tones = {span.text.strip(): span.tone for line in lines for span in line}
     assert tones["~ patch"] is Tone.CHANGE
     assert tones["Deployment/web"] is Tone.TITLE
@@ -343,7 +343,7 @@ def test_the_json_patch_turns_the_live_object_into_the_merged_one() -> None:
         deployment(replicas=2, args=["a", "b"], gone={"x": 1}),
         deployment(args=["b", "c"], replicas=3, new={"z": 1, "a": 2}),
     )
-    (action,) = plan_document(Planned(APP, doing(patch(before, after))))["actions"]
+    (action,) = plan_document(ResourceView(APP, doing(patch(before, after))))["actions"]
     assert jsonpatch.apply_patch(before, action["patch"]) == after
 
 
@@ -352,8 +352,8 @@ def test_json_patches_do_not_depend_on_the_order_of_fields() -> None:
         return {key: shuffled(value[key]) for key in reversed(value)} if isinstance(value, dict) else value
 
     before, after = deployment(a=1, b={"c": 1, "d": 2}), deployment(b={"d": 3, "c": 4}, e=5)
-    one = plan_document(Planned(APP, doing(patch(before, after))))
-    other = plan_document(Planned(APP, doing(patch(shuffled(before), shuffled(after)))))
+    one = plan_document(ResourceView(APP, doing(patch(before, after))))
+    other = plan_document(ResourceView(APP, doing(patch(shuffled(before), shuffled(after)))))
     assert orjson.dumps(one) == orjson.dumps(other)
 
 
@@ -370,7 +370,7 @@ def test_the_json_of_a_plan_contains_every_action_and_only_json_types() -> None:
         status=StatusWrite({"a": 1}, {"status": {"a": 1}}),
         requeue_after=Requeue(60.0, "x"),
     )
-    document = orjson.loads(orjson.dumps(plan_document(Planned({**APP, "status": {"a": 0}}, plan))))
+    document = orjson.loads(orjson.dumps(plan_document(ResourceView({**APP, "status": {"a": 0}}, plan))))
     assert [action["action"] for action in document["actions"]] == [
         "create",
         "serverSideApply",
@@ -391,7 +391,7 @@ def test_the_json_of_a_plan_contains_every_action_and_only_json_types() -> None:
 def test_a_status_without_required_fields_is_shown_as_not_written() -> None:
     plan = replace(PLAN, status=StatusWrite({}, None, missing=("a", "b")))
     assert "  ! the CRD of App requires status.a, status.b, and no status is written without" in shown(plan)
-    assert plan_document(Planned(APP, plan))["status"]["missing"] == ["a", "b"]
+    assert plan_document(ResourceView(APP, plan))["status"]["missing"] == ["a", "b"]
 
 
 def test_deletions_that_are_held_back_are_shown_with_their_reason() -> None:
@@ -407,7 +407,7 @@ def test_deletions_that_are_held_back_are_shown_with_their_reason() -> None:
         "",
         "2 held back.",
     ]
-    web, login = plan_document(Planned(APP, plan))["heldBack"]
+    web, login = plan_document(ResourceView(APP, plan))["heldBack"]
     assert (web["kind"], web["name"], web["child"], web["action"]) == ("Deployment", "web", "web", "delete")
     assert (login["action"], login["reason"]) == ("release", "until 12:00:30 UTC")
 
@@ -415,9 +415,9 @@ def test_deletions_that_are_held_back_are_shown_with_their_reason() -> None:
 def test_json_of_an_unchanged_status_has_an_empty_patch() -> None:
     plan = replace(PLAN, status=StatusWrite({"a": 1}, None))
     expected = {"value": {"a": 1}, "patch": [], "subresource": True, "missing": []}
-    assert plan_document(Planned({**APP, "status": {"a": 1}}, plan))["status"] == expected
-    assert plan_document(Planned(APP, PLAN))["status"] is None
-    assert plan_document(Planned(APP, plan))["quiet"] is True
+    assert plan_document(ResourceView({**APP, "status": {"a": 1}}, plan))["status"] == expected
+    assert plan_document(ResourceView(APP, PLAN))["status"] is None
+    assert plan_document(ResourceView(APP, plan))["quiet"] is True
 
 
 def test_values_of_secrets_are_masked_in_creates_and_patches() -> None:
@@ -429,6 +429,6 @@ def test_values_of_secrets_are_masked_in_creates_and_patches() -> None:
     plan = replace(
         PLAN, actions=(Create(key, "s", secret("b25l"), ""), Patch(key, "s", {}, secret("b25l"), secret("dHdv"), ""))
     )
-    both = shown(plan) + orjson.dumps(plan_document(Planned(APP, plan))).decode()
+    both = shown(plan) + orjson.dumps(plan_document(ResourceView(APP, plan))).decode()
     assert not any(value in both for value in ("b25l", "dHdv"))
     assert "      data.password: (hidden, before) -> (hidden, after)\n" in both

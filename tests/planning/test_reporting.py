@@ -7,10 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from ruleop.authoring.report.planned import Planned
 from ruleop.authoring.report.spans import text_of
 from ruleop.authoring.report.view_text import plan_lines
-from ruleop.authoring.report.views import view_of_plan
+from ruleop.authoring.report.views import ResourceView
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.planning import Create, Delete, Event, Failed, Failure, Patch
 from ruleop.planning.changes.drift import Reverted, corrections
@@ -129,7 +128,7 @@ def test_a_paused_cr_has_no_pending_writes():
         "a": "ConfigMap/a: not changed while the CR is paused",
         "b": "ConfigMap/b: not created while the CR is paused",
     }
-    assert "about to be" not in text_of(plan_lines(view_of_plan(Planned(harness.resource, planned), harness)))
+    assert "about to be" not in text_of(plan_lines(ResourceView(harness.resource, planned, kinds=harness)))
 
 
 def test_conditions_of_old_rules_are_removed_and_those_of_others_stay():

@@ -9,10 +9,9 @@ from typing import Any
 import orjson
 import pytest
 
-from ruleop.authoring.report.planned import Planned
 from ruleop.authoring.report.spans import text_of
 from ruleop.authoring.report.view_text import plan_lines
-from ruleop.authoring.report.views import view_of_plan
+from ruleop.authoring.report.views import ResourceView
 from ruleop.kubernetes.merge import same
 from ruleop.kubernetes.schema.validation import validate
 from ruleop.language import status_limits
@@ -149,7 +148,7 @@ def test_a_condition_whose_type_is_not_text_is_kept_as_it_is(type_, paused):
     assert harness.status["conditions"][0] == theirs
     assert harness.plan(retired=frozenset({"Old"})).status.patch is None
     harness.resource["status"]["x"] = "other"
-    shown = text_of(plan_lines(view_of_plan(Planned(harness.resource, harness.plan()), harness)))
+    shown = text_of(plan_lines(ResourceView(harness.resource, harness.plan(), kinds=harness)))
     assert max(map(len, shown.splitlines())) < 200
 
 

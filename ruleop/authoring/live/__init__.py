@@ -1,34 +1,31 @@
 """Commands on a cluster: `explain`, `history` and `plan --live` read; `rollout`, `recover` and `rename` also write."""
 
 from ruleop.authoring.live.explainer import Explainer
-from ruleop.authoring.live.history import Historian, history_lines
+from ruleop.authoring.live.history import Historian
 from ruleop.authoring.live.live_planner import LivePlanner, all_passes
 from ruleop.authoring.live.open_cluster import (
     LiveCluster,
     Operator,
+    Processes,
     UnknownKindError,
     find_operator,
-    missing_processes,
     open_cluster,
 )
 from ruleop.authoring.live.reader import (
     LiveKinds,
     NotConnectedError,
     Reader,
-    ReadingClient,
-    ReadOnlyConnection,
     definitions_in_use,
 )
 from ruleop.authoring.live.recovery import Unproven, find_unproven, sign
 from ruleop.authoring.live.renaming import Renaming
 from ruleop.authoring.live.rollouts import (
-    RolloutView,
     change_rollout,
     read_revisions,
     read_rollouts,
     revision_lines,
+    rollout_documents,
     rollout_lines,
-    rollout_views,
 )
 from ruleop.authoring.live.server_dry_run import ServerDryRun
 
@@ -40,11 +37,9 @@ __all__ = [
     "LivePlanner",
     "NotConnectedError",
     "Operator",
-    "ReadOnlyConnection",
+    "Processes",
     "Reader",
-    "ReadingClient",
     "Renaming",
-    "RolloutView",
     "ServerDryRun",
     "UnknownKindError",
     "Unproven",
@@ -53,13 +48,11 @@ __all__ = [
     "definitions_in_use",
     "find_operator",
     "find_unproven",
-    "history_lines",
-    "missing_processes",
     "open_cluster",
     "read_revisions",
     "read_rollouts",
     "revision_lines",
+    "rollout_documents",
     "rollout_lines",
-    "rollout_views",
     "sign",
 ]

@@ -4,13 +4,14 @@ to which an object belongs: as its child, or as something that a child has made.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from ruleop.authoring.live.open_cluster import NotFoundError
+from ruleop.authoring.live.reader import LiveObjects
 from ruleop.authoring.report import EventView
+from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.kubernetes.names import operator_of_manager
+from ruleop.kubernetes.times import now
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
 from ruleop.planning.model.marks import PART_OF, named_owner, part_of
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from ruleop.authoring.live.open_cluster import LiveCluster
-    from ruleop.authoring.live.reader import LiveObjects, Reader
+    from ruleop.authoring.live.reader import Reader
     from ruleop.language.rules import Project
 
 EVENT: Final = Kind("", "v1", "Event")
@@ -68,10 +69,10 @@ class ResourceReader:
         """`notes`: what is not shown, and why."""
         self.cluster, self.reader = cluster, cluster.reader
         self.notes = list(notes)
+        self.now = now()
 
-    async def resource(self, kind: str, name: str, project: Project | None = None) -> Object:
-        """The custom resource of this name, or that of which an object of this name is a child. Raises NotFoundError,
-        UnknownKindError and ApiError."""
+    async def find(self, kind: str, name: str, project: Project | None = None) -> Object:
+        """The custom resource of this name, or that of which an object of this name is a child. Raises RuleopError."""
         rules = project.rules if project is not None else ()
         watched = {rule.kind.versionless for rule in rules} or set(self.cluster.operator.entries)
         resource = self.cluster.find_kind(kind, watched)
@@ -84,17 +85,18 @@ class ResourceReader:
             return live
         if owner is None:
             where = f"{key.namespace}/{key.name}" if key.namespace else key.name
-            raise NotFoundError(f"no rule watches {resource.title}, and {where} is not a child of a custom resource")
+            raise RuleopError(f"no rule watches {resource.title}, and {where} is not a child of a custom resource")
         owner_key = ObjectKey.of(owner)
         self.notes.append(f"{key.kind}/{key.name} belongs to {owner_key.kind}/{owner_key.name}, which is shown here")
         return owner
 
-    async def read_children(self, live: Object, objects: LiveObjects) -> None:
-        """Reads the children of the kinds in the inventory, or of all kinds of the cluster."""
+    async def read_children(self, live: Object) -> LiveObjects:
+        """The children of the kinds in the inventory, or of all kinds of the cluster."""
+        objects = LiveObjects()
         remembered = self.cluster.operator.entry(Kind.of(live).versionless).children
         kinds = [found for kind in sorted(remembered) if (found := self.reader.preferred(kind)) is not None]
         if not kinds:
-            kinds = [each.kind for each in self.cluster.connection.resources() if each.kind.kind != "Event"]
+            kinds = [each.kind for each in self.reader.resources() if each.kind.kind != "Event"]
         labels, namespace = f"{PART_OF}={part_of(live)}", live["metadata"].get("namespace") or ""
         lists = await asyncio.gather(*(self._read_labelled(kind, namespace, labels, objects) for kind in kinds))
         notes = {namespace: "not permitted to list in other namespaces", "": "not permitted to list"}
@@ -102,6 +104,7 @@ class ResourceReader:
             unread = sorted(kind.kind for kind, at in zip(kinds, lists, strict=True) if at == place)
             if unread:
                 self.notes.append(f"{text}: {', '.join(unread)}")
+        return objects
 
     async def _read_labelled(self, kind: Kind, namespace: str, labels: str, objects: LiveObjects) -> str | None:
         """Children may be in any namespace. Where these cannot be listed, those in the namespace of the custom resource
@@ -129,7 +132,9 @@ class ResourceReader:
                 for fields in _selectors(keys, namespace):
                     async for page in self.reader.pages(EVENT, namespace, fields=fields):
                         found += [
-                            event for event in map(_event, page) if event and event.key in keys and _matters(event)
+                            event
+                            for event in map(EventView.of, page)
+                            if event and event.key in keys and _matters(event)
                         ]
                         found = sorted(found, key=lambda each: each.time, reverse=True)[:limit]
         except ApiError as error:
@@ -155,17 +160,3 @@ def _selectors(keys: Collection[ObjectKey], namespace: str) -> Iterable[str]:
 def _matters(event: EventView) -> bool:
     """The normal life of a pod does not explain why it is not ready."""
     return event.type == "Warning" or event.key.kind != "Pod"
-
-
-def _event(event: Mapping[str, Any]) -> EventView | None:
-    about = event.get("involvedObject")
-    if not isinstance(about, Mapping):
-        return None
-    kind = Kind.parse(str(about.get("apiVersion", "")), str(about.get("kind", "")))
-    key = ObjectKey(kind.group, kind.kind, about.get("namespace") or "", str(about.get("name", "")))
-    series: Mapping[str, Any] = event.get("series") or {}
-    times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
-    time = next(filter(None, times), None) or event["metadata"].get("creationTimestamp") or ""
-    count = series.get("count") or event.get("count") or 1
-    type_, reason, message = (str(event.get(name) or "") for name in ("type", "reason", "message"))
-    return EventView(key, type_, reason, message.strip(), f"{time[:19]}Z" if time else "", count)

@@ -6,7 +6,6 @@ would do, is not.
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,11 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.authoring.live.custom_resource_reader import ResourceReader
 from ruleop.authoring.live.history import last_change, managed_fields
 from ruleop.authoring.live.live_planner import LivePlanner
-from ruleop.authoring.live.open_cluster import process_of
-from ruleop.authoring.live.reader import LiveObjects
+from ruleop.authoring.live.open_cluster import Processes
 from ruleop.authoring.report import (
     ObjectView,
-    Planned,
     RenderedLine,
     ResourceView,
     object_problems,
@@ -28,29 +25,26 @@ from ruleop.authoring.report import (
     pod_reason,
     view_without_object,
     wait_message,
-    waits_of,
 )
 from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
 from ruleop.language.rules import Once, Patched, Scheduled
 from ruleop.language.secrets.masks import NO_MASKS
 from ruleop.messages import shortened
 from ruleop.operator.wire.client.server_errors import ApiError
-from ruleop.planning import HELD_ADVICE, MAX_LINES, Owner, State, choose_rule, lines_of
+from ruleop.planning import HELD_ADVICE, MAX_LINES, Owner, Plan, State, choose_rule, lines_of
 from ruleop.planning.changes import changes
 from ruleop.planning.model.actions import Delete, ResourceAction
 from ruleop.planning.model.conditions import find_condition
 from ruleop.planning.model.managers import managers_on
 from ruleop.planning.model.marks import RULEOP, claim_on, is_paused, part_of
-from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ruleop.authoring.live.open_cluster import LiveCluster
-    from ruleop.authoring.live.reader import Reader
-    from ruleop.kubernetes.kinds import Object
+    from ruleop.authoring.live.reader import LiveObjects
     from ruleop.language.rules import Project
-    from ruleop.planning import Action, ChildReport, Kinds, ObjectReport, Plan
+    from ruleop.planning import ChildReport, Kinds, ObjectReport
 
 
 # -- objects -----------------------------------------------------------------------------------------------------------
@@ -67,86 +61,86 @@ _WORDS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A custom resource as it was read: its pass, which has a plan if there are rules, and the objects."""
+class _Objects:
+    def __init__(self, planned: ResourceView, read: LiveObjects, kinds: Kinds) -> None:
+        self.planned, self.read, self.kinds = planned, read, kinds
+        self.plan = planned.plan or Plan(planned.key, "", "")  # without rules, nothing is known of the next reconcile
+        actions = reversed(self.plan.actions)
+        self._actions = {each.key: each for each in actions if not isinstance(each, ResourceAction)}
+        self._held = {each.key: each for each in self.plan.held}
 
-    planned: Planned
-    objects: LiveObjects
-    kinds: Kinds
-
-    @property
-    def plan(self) -> Plan | None:
-        return self.planned.plan
-
-
-def explained_objects(found: Found) -> Iterator[ObjectView]:
-    """The desired objects in the order of the rules, then the others that the custom resource owns."""
-    owner, plan = Owner.of(found.planned.resource), found.plan
-    owned = {
-        key: obj
-        for obj in found.objects.children(owner.part_of)
-        if claim_on(obj, key := ObjectKey.of(obj), owner).owned
-    }
-    for report in plan.children if plan is not None else ():
-        if report.state is State.UNWANTED:
-            continue
-        for each in report.objects:
-            owned.pop(each.key, None)
-            yield _desired(report, each, found)
-        if not report.objects:
+    def views(self) -> Iterator[ObjectView]:
+        """The desired objects in the order of the rules, then the others that the custom resource owns."""
+        owner = Owner.of(self.planned.obj)
+        owned = {
+            key: obj
+            for obj in self.read.children(owner.part_of)
+            if claim_on(obj, key := ObjectKey.of(obj), owner).owned
+        }
+        for report in self.plan.children:
+            if report.state is State.UNWANTED:
+                continue
+            for each in report.objects:
+                owned.pop(each.key, None)
+                yield self._desired(report, each)
+            if report.objects:
+                continue
             existing = [key for key, obj in owned.items() if object_view(obj).child == report.id]
-            if not existing and (report.state is not State.READY or _has_runs(report, found)):
-                view = view_without_object(report, found.planned, _WORDS[report.state])
+            if not existing and (report.state is not State.READY or isinstance(self._form(report), Once | Scheduled)):
+                view = view_without_object(report, self.planned, _WORDS[report.state])
                 yield replace(view, message="its run has succeeded") if report.state is State.READY else view
-            held = {each.key for each in plan.held} if plan is not None else set()
             for key in existing:
-                if key not in held and _action_on(key, plan) is None:
-                    yield _held_back(owned.pop(key), report)
-    for key, obj in owned.items():
-        yield _other(key, obj, plan)
+                if key not in self._held and key not in self._actions:
+                    yield _kept(owned.pop(key), report)
+        for key, obj in owned.items():
+            yield self._other(key, obj)
+
+    def _form(self, report: ChildReport) -> object:
+        rule = self.planned.chosen
+        child = rule.children.get(report.id) if rule is not None else None
+        return child.form if child is not None else None
+
+    def _desired(self, report: ChildReport, each: ObjectReport) -> ObjectView:
+        resource, live, action = self.planned.obj, self.read.find(each.key), self._actions.get(each.key)
+        state, message = _WORDS[each.state], each.message
+        if each.state is State.WAITING:
+            message = wait_message(message) if live is None else _update_of(message)
+        if live is None:
+            missing = "missing" if each.state is State.PROGRESSING else state
+            return ObjectView(each.key, missing, message, report.id, exists=False)
+        is_stopped = is_paused(resource) and message.startswith("not ")
+        if each.state is State.READY or (each.state is State.PROGRESSING and (action is not None or is_stopped)):
+            own, more = object_view(live), ""
+            if is_stopped:
+                more = "will not be changed while the CR is paused"
+            elif action is not None:
+                failed = report.id in _failed_children(resource)
+                more = "its last change failed" if failed else "will be changed"
+            state, message = own.state, _joined(own.message, more)
+        planned = [] if action is None else [each.path for each in changes(action, self.kinds, self.plan.masks)]
+        manager = RULEOP
+        if isinstance(self._form(report), Patched):
+            label = part_of(resource)
+            names = (one.name for one in managers_on(live) if (one.part_of, one.child) == (label, report.id))
+            manager = next(names, "")  # empty: it has set no field
+            if each.state is State.READY:  # whatever its own controller says of the object
+                state, message = "ready", ""
+            elif held := _held_by_others(resource, each.key):
+                state, message = "not ready", held
+        return _of_live(live, state, message, report.id, planned, manager)
+
+    def _other(self, key: ObjectKey, obj: Object) -> ObjectView:
+        """An owned object that is not among the desired ones, or of which no rules are known."""
+        own, action, held = object_view(obj), self._actions.get(key), self._held.get(key)
+        state, message = own.state, own.message
+        if action is not None:
+            state, message = "not desired", "will be deleted" if isinstance(action, Delete) else "will be released"
+        elif held is not None:
+            state, message = "not desired", f"its {held.verb} is held back {held.why}"
+        return _of_live(obj, state, message, own.child)
 
 
-def _desired(report: ChildReport, each: ObjectReport, found: Found) -> ObjectView:
-    plan, resource, rule = found.plan, found.planned.resource, found.planned.rule
-    assert plan is not None
-    live = found.objects.find(each.key)
-    state, message = _WORDS[each.state], each.message
-    if each.state is State.WAITING:
-        message = wait_message(message) if live is None else _update_of(message)
-    if live is None:
-        missing = "missing" if each.state is State.PROGRESSING else state
-        return ObjectView(each.key, missing, message, report.id, exists=False)
-    action = _action_on(each.key, plan)
-    is_stopped = is_paused(resource) and message.startswith("not ")
-    if each.state is State.READY or (each.state is State.PROGRESSING and (action is not None or is_stopped)):
-        own, more = object_view(live), ""
-        if is_stopped:
-            more = "will not be changed while the CR is paused"
-        elif action is not None:
-            failed = report.id in _failed_children(resource)
-            more = "its last change failed" if failed else "will be changed"
-        state, message = own.state, _joined(own.message, more)
-    planned = [change.path for change in changes(action, found.kinds, plan.masks)] if action is not None else []
-    child = rule.children.get(report.id) if rule is not None else None
-    manager = RULEOP
-    if child is not None and isinstance(child.form, Patched):
-        manager = _manager(live, resource, report.id)
-        if each.state is State.READY:  # whatever its own controller says of the object
-            state, message = "ready", ""
-        elif held := _held(resource, each.key):
-            state, message = "not ready", held
-    return _of_live(live, state, message, report.id, planned, manager)
-
-
-def _has_runs(report: ChildReport, found: Found) -> bool:
-    """Whether the child has no object because its run has ended; others without one have an empty list."""
-    rule = found.planned.rule
-    child = rule.children.get(report.id) if rule is not None else None
-    return child is not None and isinstance(child.form, Once | Scheduled)
-
-
-def _held_back(obj: Object, report: ChildReport) -> ObjectView:
+def _kept(obj: Object, report: ChildReport) -> ObjectView:
     """An object of a child that waits, cannot be rendered, or has runs that ended: it stays as it is."""
     own = object_view(obj)
     more = _update_of(report.message) if report.message else ""
@@ -157,18 +151,6 @@ def _update_of(message: str) -> str:
     """The reason that an existing object is not updated."""
     text = wait_message(message)
     return f"its update {text}" if text.startswith("waits for ") else f"its update: {text}"
-
-
-def _other(key: ObjectKey, obj: Object, plan: Plan | None) -> ObjectView:
-    """An owned object that is not among the desired ones, or of which no rules are known."""
-    own, action = object_view(obj), _action_on(key, plan)
-    state, message = own.state, own.message
-    held = next((each for each in plan.held if each.key == key), None) if plan is not None else None
-    if action is not None:
-        state, message = "not desired", "will be deleted" if isinstance(action, Delete) else "will be released"
-    elif held is not None:
-        state, message = "not desired", f"its {held.verb} is held back {held.why}"
-    return _of_live(obj, state, message, own.child)
 
 
 def _of_live(
@@ -185,17 +167,6 @@ def _of_live(
     )
 
 
-def _manager(live: Object, resource: Object, child: str) -> str:
-    """The manager by which a child has set fields of an object; empty if it has not."""
-    label = part_of(resource)
-    return next((each.name for each in managers_on(live) if (each.part_of, each.child) == (label, child)), "")
-
-
-def _action_on(key: ObjectKey, plan: Plan | None) -> Action | None:
-    actions = plan.actions if plan is not None else ()
-    return next((each for each in actions if not isinstance(each, ResourceAction) and each.key == key), None)
-
-
 def _failed_children(resource: Object) -> set[str]:
     """The children that the operator reported an error of."""
     if find_condition(resource, "Stalled").get("status") != "True":
@@ -204,7 +175,7 @@ def _failed_children(resource: Object) -> set[str]:
     return {part.partition(": ")[0] for part in parts}
 
 
-def _held(resource: Object, key: ObjectKey) -> str:
+def _held_by_others(resource: Object, key: ObjectKey) -> str:
     """The fields of an object that others hold, as the operator has reported."""
     _, names_it, text = str(find_condition(resource, "Ready").get("message") or "").partition(f"{key}: ")
     ends = [end for advice in HELD_ADVICE if (end := text.find(advice) + len(advice)) >= len(advice)]
@@ -223,86 +194,71 @@ MAX_VALUE: Final = 400
 """Characters of a value of a rendered object."""
 
 
-class Explainer:
+class Explainer(ResourceReader):
     def __init__(self, cluster: LiveCluster, project: Project | None, notes: Iterable[str] = ()) -> None:
-        """`notes`: what is not shown, and why."""
-        self.cluster, self.reader, self.project = cluster, cluster.reader, project
-        self.resource_reader = ResourceReader(cluster, notes)
-        self.notes = self.resource_reader.notes
+        super().__init__(cluster, notes)
+        self.project = project
         if cluster.operator.others:
             self.notes.append(cluster.operator.problem)
-        self.now = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     async def explain(self, kind: str, name: str) -> ResourceView:
-        """Raises NotFoundError, UnknownKindError and ApiError."""
-        return await self.explain_resource(await self.resource_reader.resource(kind, name, self.project))
+        """Raises RuleopError."""
+        return await self.explain_resource(await self.find(kind, name, self.project))
 
     async def explain_resource(self, live: Object, *, child: str = "") -> ResourceView:
         """The view of a custom resource that was read. `child`: its objects are shown as rendered. Raises ApiError."""
-        found = await self._found(live, child)
-        planned, plan = found.planned, found.plan
+        planned, read = await self._planned(live, child)
+        plan = planned.plan
         masks = plan.masks if plan is not None else NO_MASKS
-        objects = [each.masked(masks.text) for each in await self._with_pods(list(explained_objects(found)), found)]
-        if plan is not None and (lines := _rendered(plan)):
-            objects = [replace(each, rendered=lines.get(each.key)) for each in objects]
+        lines = _rendered(plan) if plan is not None else {}
+        objects = [
+            replace((await self._with_pods(each, read)).masked(masks.text), rendered=lines.get(each.key))
+            for each in _Objects(planned, read, self.cluster.kinds).views()
+        ]
         keys = {planned.key, *(each.key for each in objects), *(pod.key for each in objects for pod in each.pods)}
-        events = await self.resource_reader.events(keys)
-        status = planned.resource.get("status")
-        resource = {**planned.resource, "status": masks.all(status) if isinstance(status, dict) else {}}
-        return ResourceView(
-            replace(planned, resource=resource),
-            kinds=self.cluster.kinds,
+        events, processes = await self.events(keys), await Processes.of(self.reader, self.cluster.operator)
+        status = planned.obj.get("status")
+        resource = {**planned.obj, "status": masks.all(status) if isinstance(status, dict) else {}}
+        return replace(
+            planned,
+            obj=resource,
             now=self.now,
-            waits=tuple(waits_of(plan)) if plan is not None else (),
-            objects=tuple(objects),
+            found=tuple(objects),
             events=tuple(replace(each, message=masks.text(each.message)) for each in events),
-            operator=await process_of(self.reader, self.cluster.operator, planned.resource),
+            operator=processes.reconciling(planned.obj),
             notes=tuple(self.notes),
         )
 
     # -- the resource and its children ---------------------------------------------------------------------------------
 
-    async def _found(self, live: Object, traced: str = "") -> Found:
+    async def _planned(self, live: Object, traced: str) -> tuple[ResourceView, LiveObjects]:
         if self.project is not None:
             if choose_rule(self.project.rules, live) is not None:
                 planner = LivePlanner(self.cluster, self.project, traced=traced)
                 (planned,) = await planner.plan([live])
                 if planned.error:
                     self.notes.append(f"the next reconcile cannot be planned: {planned.error}")
-                return Found(planned, planner.objects, self.cluster.kinds)
+                return planned, planner.objects
             self.notes.append(f"no rule of {self.project.root} selects it (see selector and namespaces)")
-        objects = LiveObjects()
-        await self.resource_reader.read_children(live, objects)
-        return Found(Planned(live), objects, self.cluster.kinds)
+        return ResourceView(live), await self.read_children(live)
 
-    async def _with_pods(self, objects: Sequence[ObjectView], found: Found) -> list[ObjectView]:
-        result = []
-        for each in objects:
-            live = found.objects.find(each.key)
-            pods: list[ObjectView] = []
-            if live is not None and not each.ready:
-                try:
-                    pods = await unready_pods(self.reader, live)
-                except ApiError as error:
-                    self.resource_reader.note_forbidden("pods", error)
-            result.append(replace(each, pods=tuple(pods)) if pods else each)
-        return result
-
-
-async def unready_pods(reader: Reader, workload: Object) -> list[ObjectView]:
-    """The pods of a workload that are not ready, at most `MAX_PODS`; none for other objects. Raises ApiError."""
-    labels = _match_labels(workload)
-    if not labels:
-        return []
-    selector = ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
-    found: list[ObjectView] = []
-    async for page in reader.pages(POD, workload["metadata"].get("namespace", ""), labels=selector):
-        for pod in page:
-            view = object_view(pod)
-            if not view.ready and len(found) < MAX_PODS:
-                why, change = object_problems(pod), last_change(pod)
-                found.append(replace(view, message=pod_reason(pod), problems=why, last_change=change))
-    return found
+    async def _with_pods(self, view: ObjectView, read: LiveObjects) -> ObjectView:
+        """A workload with its pods that are not ready, at most `MAX_PODS`; other objects have none. Raises ApiError."""
+        live = read.find(view.key) if not view.ready else None
+        if live is None or not (labels := _match_labels(live)):
+            return view
+        selector = ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
+        pods: list[ObjectView] = []
+        try:
+            async for page in self.reader.pages(POD, view.key.namespace, labels=selector):
+                for pod in page:
+                    found = object_view(pod)
+                    if not found.ready and len(pods) < MAX_PODS:
+                        why, change = object_problems(pod), last_change(pod)
+                        pods.append(replace(found, message=pod_reason(pod), problems=why, last_change=change))
+        except ApiError as error:
+            self.note_forbidden("pods", error)
+        return replace(view, pods=tuple(pods))
 
 
 def _match_labels(workload: Object) -> Mapping[str, Any]:

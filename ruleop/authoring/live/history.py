@@ -1,185 +1,33 @@
 """The changes on one custom resource, and who made them: its edits and those of its children by their managedFields,
-Events on it, and the revisions of the rules; and the list of these for people. Nothing is recorded for this: it shows
-what the cluster still knows."""
+Events on it, and the revisions of the rules. Nothing is recorded for this: it shows what the cluster still knows."""
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import field, replace
-from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import orjson
 
 from ruleop.authoring.live.custom_resource_reader import ResourceReader
-from ruleop.authoring.live.open_cluster import CONFIG_MAP
-from ruleop.authoring.live.reader import LiveObjects
-from ruleop.authoring.report import (
-    HIDDEN,
-    INLINE,
-    EventView,
-    LastWrite,
-    Line,
-    ManagedField,
-    Planned,
-    ResourceIdentity,
-    ResourceView,
-    Span,
-    Tone,
-    ago,
-    tree_lines,
-    view_row,
-    wrapped,
-)
+from ruleop.authoring.report import LastWrite, ManagedField, PastChange, ResourceView, What
 from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
 from ruleop.kubernetes.merge import Fields, KeyedFields, MapFields
+from ruleop.kubernetes.times import seconds_of, timestamp
 from ruleop.language.secrets.masks import Masks
 from ruleop.language.secrets.secret_values import is_secret, known_values, public_names
 from ruleop.messages import format_path
-from ruleop.operator.revisions import decode, revisions_key
-from ruleop.operator.rollouts import decode_records, kind_of, rollouts_key
+from ruleop.operator.revisions import revisions_key
+from ruleop.operator.rollouts import kind_of
 from ruleop.operator.wire.client.server_errors import ApiError
 from ruleop.planning import Owner, read_record
 from ruleop.planning.model.conditions import ROLLOUT, find_condition, named_revision
 from ruleop.planning.model.marks import MANAGED_BY, RESERVED, RULEOP, claim_on
-from ruleop.planning.rollout import SHORT, member_of
-from ruleop.values import dataclass
+from ruleop.planning.rollout import member_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from ruleop.authoring.live.open_cluster import LiveCluster
-    from ruleop.kubernetes.kinds import Object
     from ruleop.operator.revisions import Revision
     from ruleop.planning.rollout import RolloutRecord
-
-
-MAX_CHANGES: Final = 200
-"""The latest changes that are listed; `-o json` has all."""
-
-MAX_NAMED: Final = 4
-"""Fields of one write that are named; of more, the groups that they are in."""
-
-MAX_GROUPS: Final = 6
-MAX_TITLE: Final = 28
-"""Characters of a name in front of the text of its change; that of a longer one is below it."""
-
-ONE_TIME: Final = (
-    "The API server keeps one time for each field manager of an object: that of its last write, with all fields that "
-    "the manager owns."
-)
-
-
-class What(Enum):
-    """The kinds of changes, in the order in which those of one second are listed."""
-
-    RULES = "rules"
-    RELEASED = "released"
-    CREATED = "created"
-    WRITTEN = "written"
-    STATUS = "status"
-    EVENT = "event"
-    DELETION = "deletion"
-
-
-@dataclass(frozen=True, slots=True)
-class PastChange:
-    """One change of a custom resource, of a child, or of the rules. A field that does not belong to its sort is
-    None."""
-
-    time: str  # RFC 3339
-    what: What
-    key: ObjectKey | None = None  # None: the rules
-    write: LastWrite | None = field(default=None, metadata=INLINE)
-    fields: tuple[str, ...] | None = None  # that the manager owns
-    groups: tuple[str, ...] = field(default=(), metadata=HIDDEN)  # the fields of the second level that these are in
-    generation: int | None = None  # after the last edit of the custom resource
-    event: EventView | None = field(default=None, metadata=INLINE)
-    revision: str | None = None
-    environment: bool | None = None  # whether the revision reads variables
-    held_back: bool | None = None  # whether a rollout has not brought the revision to the custom resource
-    again: bool = field(default=False, metadata=HIDDEN)  # whether the revision was in force before
-
-
-@dataclass(frozen=True, slots=True)
-class ResourceHistory:
-    """The changes on a custom resource, its children and the rules."""
-
-    obj: Object = field(metadata=HIDDEN)
-    now: str = field(metadata=HIDDEN)
-    changes: tuple[PastChange, ...] = ()  # the oldest first
-    notes: tuple[str, ...] = ()  # what is not shown, and why
-
-    DERIVED: ClassVar = ("resource",)
-
-    @property
-    def resource(self) -> ResourceIdentity:
-        return ResourceIdentity.of(self.obj)
-
-
-def history_lines(history: ResourceHistory) -> Iterator[Line]:
-    generation = history.resource.generation
-    note = f"(generation {generation})" if generation is not None else ""
-    yield from tree_lines([replace(view_row(ResourceView(Planned(history.obj))), text="", note=note)])
-    yield ()
-    if earlier := history.changes[:-MAX_CHANGES]:
-        yield (Span(f"  {len(earlier)} earlier changes are not shown (-o json has them)", Tone.FAINT),)
-    shown = history.changes[-MAX_CHANGES:]
-    namespace = history.resource.namespace
-    titles = [change.key.title(namespace) if change.key is not None else "rules" for change in shown]
-    width = max((len(title) for title in titles if len(title) <= MAX_TITLE), default=0)
-    for change, title in zip(shown, titles, strict=True):
-        head = f"  {change.time}  {ago(change.time, history.now):<10}  "
-        start = (Span(head, Tone.FAINT), Span(f"{title:<{width}}", Tone.TITLE if change.key is None else Tone.PLAIN))
-        lines = list(wrapped(_change(change), " " * (len(head) + width + 2), _tone(change)))
-        yield (*start, Span("  "), lines.pop(0)[1]) if len(title) <= width else start
-        yield from lines
-    yield ()
-    for text in (ONE_TIME, *history.notes):
-        yield from wrapped(text, "", Tone.FAINT)
-
-
-def _change(change: PastChange) -> str:
-    match change.what:
-        case What.RULES:
-            environment = ", with environment variables" if change.environment else ""
-            held_back = "; held back here by its rollout" if change.held_back else ""
-            number = (change.revision or "")[:SHORT]
-            return f"revision {number}{' again' if change.again else ''}{environment}{held_back}"
-        case What.RELEASED:
-            return f"the rollout of revision {(change.revision or '')[:SHORT]} reached it"
-        case What.CREATED:
-            return "created"
-        case What.DELETION:
-            return "deletion requested"
-        case What.EVENT:
-            assert change.event is not None
-            count = f" (x{change.event.count})" if change.event.count > 1 else ""
-            return f"{change.event.reason}{count}: {change.event.message}"
-    assert change.write is not None
-    if change.what is What.STATUS:
-        return f"status written by {change.write.manager}"
-    generation = f" (generation {change.generation})" if change.generation is not None else ""
-    names: Sequence[str] = change.fields or ()
-    if len(names) > MAX_NAMED:
-        more = [f"{len(change.groups) - MAX_GROUPS} more"] if len(change.groups) > MAX_GROUPS else []
-        groups = _in_words([*change.groups[:MAX_GROUPS], *more])
-        return f"written by {change.write.manager}, which owns {len(names)} fields in {groups}{generation}"
-    return f"written by {change.write.manager}, which owns {_in_words(names)}{generation}"
-
-
-def _in_words(names: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-
-
-def _tone(change: PastChange) -> Tone:
-    if change.event is not None:
-        return Tone.BAD if change.event.type == "Warning" else Tone.GOOD
-    if change.what in {What.RULES, What.RELEASED, What.DELETION}:
-        return Tone.CHANGE
-    is_edit = change.what is What.WRITTEN and change.write is not None and not change.write.is_ruleop
-    return Tone.WAIT if is_edit else Tone.PLAIN
 
 
 # -- field managers ----------------------------------------------------------------------------------------------------
@@ -190,6 +38,7 @@ _IDENTITY: Final = frozenset({("apiVersion",), ("kind",), ("metadata", "name"), 
 
 Step: TypeAlias = str | tuple[tuple[str, Any], ...]
 """A field's name, or the keys of a list item and their values."""
+Place: TypeAlias = tuple[str | int, ...]
 
 
 def last_change(obj: Object) -> LastWrite | None:
@@ -206,9 +55,8 @@ def last_writes(obj: Object) -> Iterator[PastChange]:
         listed = dict.fromkeys(_listed(fields if isinstance(fields, Mapping) else {}, ()))
         paths = [path for path in listed if path not in _IDENTITY and not _is_mark(path)]
         if is_status or paths:
-            what, groups = What.STATUS if is_status else What.WRITTEN, dict.fromkeys(path[:2] for path in paths)
-            names = tuple(map(path_text, paths)), tuple(map(path_text, groups))
-            yield PastChange(manager.time, what, ObjectKey.of(obj), manager, *names)
+            what = What.STATUS if is_status else What.WRITTEN
+            yield PastChange(manager.time, what, ObjectKey.of(obj), manager, tuple(map(path_text, paths)))
 
 
 def managed_fields(obj: Object, planned: Collection[str] = (), *, manager: str = RULEOP) -> list[ManagedField]:
@@ -217,46 +65,53 @@ def managed_fields(obj: Object, planned: Collection[str] = (), *, manager: str =
     missing fields another client has removed; others may be missing because the API server does not store them.
     `manager`: that of a child with `patch`, which has no record."""
     entries = [each for each in _entries(obj) if isinstance(each.get("fieldsV1"), Mapping)]
+    listed = [(_manager(each), list(_listed(each["fieldsV1"], ()))) for each in entries]
     record = read_record(obj) if manager == RULEOP else None
     if record is not None:
         paths = list(_recorded(record.fields.root, ()))
     else:
-        paths = [path for each in entries if each["manager"] == manager for path in _listed(each["fieldsV1"], ())]
+        paths = [path for client, owned in listed if client.manager == manager for path in owned]
+    owners = []
+    for client, owned in listed:
+        leaves = set(filter(None, (_place(obj, path) for path in owned)))
+        owners.append((client, {leaf[:length] for leaf in leaves for length in range(1, len(leaf) + 1)}, leaves))
     found = []
     for path in dict.fromkeys(paths):
         if path in _IDENTITY or _is_mark(path):
             continue
-        owners = _owners(entries, path) if _exists(obj, path) else []
-        latest_first = sorted(owners, key=lambda each: (each.time, each.is_ruleop), reverse=True)
-        text = path_text(path)
-        by_others = bool(owners) and not any(each.is_ruleop for each in owners)
-        is_removed = not owners and any(text == each or text.startswith((f"{each}.", f"{each}[")) for each in planned)
+        place, text = _place(obj, path), path_text(path)
+        above = {place[:length] for length in range(1, len(place))}
+        # Of a field above, which may be owned as a whole, only if nobody owns the field or one in it.
+        managers = [client for client, places, _ in owners if place in places]
+        managers = managers or [client for client, _, leaves in owners if not above.isdisjoint(leaves)]
+        latest_first = sorted(managers, key=lambda each: (each.time, each.is_ruleop), reverse=True)
+        by_others = bool(managers) and not any(each.is_ruleop for each in managers)
+        is_removed = not managers and any(text == each or text.startswith((f"{each}.", f"{each}[")) for each in planned)
         found.append(ManagedField(text, tuple(latest_first), by_others or is_removed))
     return found
 
 
-def _owners(entries: Sequence[Mapping[str, Any]], path: Sequence[Step]) -> list[LastWrite]:
-    """The managers of a field; if there are none, those of a field above it: it may be owned as a whole."""
-    exact = [_manager(each) for each in entries if _owns(each["fieldsV1"], path, exact=True)]
-    return exact or [_manager(each) for each in entries if _owns(each["fieldsV1"], path, exact=False)]
-
-
-def _exists(obj: Any, path: Sequence[Step]) -> bool:
+def _place(obj: Any, path: Sequence[Step]) -> Place:
+    """The names and positions that lead to a field; empty if it does not exist."""
+    place: list[str | int] = []
     for step in path:
         if isinstance(step, str):
-            found = obj.get(step) if isinstance(obj, Mapping) else None
+            at: str | int | None = step
+            obj = obj.get(step) if isinstance(obj, Mapping) else None
         else:
             items = obj if isinstance(obj, list) else []
-            found = next((each for each in items if isinstance(each, Mapping) and _has_keys(each, dict(step))), None)
-        if found is None:
-            return False
-        obj = found
-    return True
+            keys = dict(step)
+            at = next((number for number, each in enumerate(items) if _has_keys(each, keys)), None)
+            obj = items[at] if at is not None else None
+        if at is None or obj is None:
+            return ()
+        place.append(at)
+    return tuple(place)
 
 
-def _has_keys(item: Mapping[str, Any], keys: Mapping[str, Any]) -> bool:
+def _has_keys(item: Any, keys: Mapping[str, Any]) -> bool:
     """A key that the item lacks has the default of the API."""
-    return all(item.get(name, value) == value for name, value in keys.items())
+    return isinstance(item, Mapping) and all(item.get(name, value) == value for name, value in keys.items())
 
 
 def _is_mark(path: Sequence[Step]) -> bool:
@@ -309,24 +164,6 @@ def _step(name: str) -> Step | None:
     return tuple(sorted(orjson.loads(rest).items())) if kind == "k" else None
 
 
-def _owns(fields: Mapping[str, Any], path: Sequence[Step], *, exact: bool) -> bool:
-    for number, step in enumerate(path):
-        inner = _below(fields, step)
-        if inner is None:
-            return not exact and number > 0 and not fields
-        fields = inner
-    return True
-
-
-def _below(fields: Mapping[str, Any], step: Step) -> Mapping[str, Any] | None:
-    if isinstance(step, str):
-        return fields.get(f"f:{step}")
-    for name, inner in fields.items():
-        if name.startswith("k:") and dict(step).items() <= orjson.loads(name[2:]).items():
-            return inner if isinstance(inner, Mapping) else None
-    return None
-
-
 def path_text(path: Sequence[Step]) -> str:
     """The path as the differences of a plan write it: `spec.ports[port=80,protocol=TCP].targetPort`."""
     text = ""
@@ -348,59 +185,48 @@ def _text(value: Any) -> str:
 MAX_EVENTS: Final = 100
 
 
-class Historian:
-    def __init__(self, cluster: LiveCluster) -> None:
-        self.cluster, self.reader = cluster, cluster.reader
-        self.resource_reader = ResourceReader(cluster)
-        self.now = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-    async def history(self, kind: str, name: str) -> ResourceHistory:
-        """Raises NotFoundError, UnknownKindError and ApiError."""
-        live = await self.resource_reader.resource(kind, name)
+class Historian(ResourceReader):
+    async def history(self, kind: str, name: str) -> ResourceView:
+        """Raises RuleopError."""
+        live = await self.find(kind, name)
         children = await self._children(live)
+        events = await self.events({ObjectKey.of(live)}, MAX_EVENTS)
         masks = Masks(values=known_values(filter(is_secret, children), (), public_names([live, *children])))
         changes = [
             *await self._revisions(live),
             *_with_generation(list(_of_object(live)), live),
             *(change for child in children for change in _of_object(child)),
-            *await self._events(ObjectKey.of(live)),
+            *(PastChange(each.time, What.EVENT, each.key, event=each) for each in events),
         ]
         order = [*What]
         changes.sort(key=lambda each: (each.time, order.index(each.what)))
-        notes = tuple(self.resource_reader.notes)
-        return ResourceHistory(live, self.now, tuple(_masked(each, masks) for each in changes), notes)
+        masked = tuple(_masked(each, masks) for each in changes)
+        return ResourceView(live, now=self.now, changes=masked, notes=tuple(self.notes))
 
     async def _children(self, live: Object) -> list[Object]:
-        objects, owner = LiveObjects(), Owner.of(live)
-        await self.resource_reader.read_children(live, objects)
+        objects, owner = await self.read_children(live), Owner.of(live)
         return [each for each in objects.children(owner.part_of) if claim_on(each, ObjectKey.of(each), owner).owned]
-
-    async def _events(self, key: ObjectKey) -> list[PastChange]:
-        events = await self.resource_reader.events({key}, MAX_EVENTS)
-        return [PastChange(each.time, What.EVENT, each.key, event=each) for each in events]
 
     async def _revisions(self, live: Object) -> list[PastChange]:
         """The revisions in force since the custom resource was created, and what its rollout has done with them."""
         created = str(live["metadata"].get("creationTimestamp") or "")
-        operator, notes = self.cluster.operator, self.resource_reader.notes
+        operator, notes = self.cluster.operator, self.notes
         if operator.problem:
             notes.append(f"revisions of the rules: {operator.problem}")
             return []
-        key = revisions_key(operator.namespace, operator.name)
         try:
-            found = await self.reader.get(CONFIG_MAP, key)
+            index = (await self.cluster.revisions()).index
         except ApiError as error:
             notes.append(f"revisions of the rules: {error}")
             return []
-        index = decode(found).index
         if not index:
-            notes.append(f"revisions of the rules: none in {key}")
+            notes.append(f"revisions of the rules: none in {revisions_key(operator.namespace, operator.name)}")
         first = max((number for number, each in enumerate(index) if each.since <= created), default=0)
         record, member = await self._rollout(live), member_of(live["metadata"]["uid"])
         reached = len(index) if record is None else _reached(index, record, member)
         released = []
         if record is not None and member in record.pending:
-            time = dt.datetime.fromtimestamp(record.pending[member], dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            time = timestamp(record.pending[member])
             released = [PastChange(time, What.RELEASED, ObjectKey.of(live), revision=record.target.number)]
         return released + [
             PastChange(
@@ -418,14 +244,12 @@ class Historian:
     async def _rollout(self, live: Object) -> RolloutRecord | None:
         """The record of its watch: of several for its kind, that which names it, or gives it the revision in its
         status. An edit of several watches is one revision of each."""
-        operator, kind = self.cluster.operator, Kind.of(live).versionless
         try:
-            found = await self.reader.get(CONFIG_MAP, rollouts_key(operator.namespace, operator.name))
+            records = await self.cluster.rollouts()
         except ApiError as error:
-            self.resource_reader.notes.append(f"rollouts: {error}")
+            self.notes.append(f"rollouts: {error}")
             return None
-        records = decode_records((found or {}).get("data") or {})
-        of_kind = [record for watch, record in records.items() if kind_of(watch) == kind]
+        of_kind = [record for watch, record in records.items() if kind_of(watch) == Kind.of(live).versionless]
         reported, member = named_revision(find_condition(live, ROLLOUT)), member_of(live["metadata"]["uid"])
         matching = [each for each in of_kind if not reported or each.shown(member).short == reported] or of_kind
         matching = [each for each in matching if each.names(member)] or matching
@@ -445,14 +269,9 @@ def _of_object(obj: Object) -> Iterator[PastChange]:
     if created := metadata.get("creationTimestamp"):
         yield PastChange(created, What.CREATED, key)
     yield from last_writes(obj)
-    if deleted := metadata.get("deletionTimestamp"):
-        yield PastChange(_requested(deleted, metadata.get("deletionGracePeriodSeconds") or 0), What.DELETION, key)
-
-
-def _requested(deleted: str, grace: int) -> str:
-    """The time of the request: deletionTimestamp is the end of the grace period."""
-    time = dt.datetime.fromisoformat(deleted) - dt.timedelta(seconds=grace)
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ")
+    if deleted := metadata.get("deletionTimestamp"):  # the end of the grace period
+        requested = seconds_of(deleted) - (metadata.get("deletionGracePeriodSeconds") or 0)
+        yield PastChange(timestamp(requested), What.DELETION, key)
 
 
 def _with_generation(changes: list[PastChange], live: Object) -> Iterator[PastChange]:
@@ -471,6 +290,5 @@ def _masked(change: PastChange, masks: Masks) -> PastChange:
     return replace(
         change,
         fields=tuple(map(masks.text, change.fields)) if change.fields is not None else None,
-        groups=tuple(map(masks.text, change.groups)),
         event=replace(event, message=masks.text(event.message)) if (event := change.event) is not None else None,
     )

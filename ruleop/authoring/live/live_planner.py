@@ -10,7 +10,7 @@ All custom resources of some kinds are planned batch by batch: at no time are mo
 from __future__ import annotations
 
 import asyncio
-import datetime as dt
+import contextlib
 from collections import defaultdict
 from dataclasses import field, replace
 from functools import partial
@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Final
 from ruleop.authoring.checking.refused_objects import with_violations
 from ruleop.authoring.live.reader import LiveObjects
 from ruleop.authoring.offline import with_defaults
-from ruleop.authoring.report import Planned
+from ruleop.authoring.report import ResourceView
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import NAMESPACE_KIND, Kind, Object, ObjectKey, owners_of
 from ruleop.kubernetes.labels import labels_of
 from ruleop.kubernetes.names import RESERVED_PREFIX
+from ruleop.kubernetes.times import now
 from ruleop.operator.cache import child_needs
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
 from ruleop.planning import Failure, History, Observed, Plan, Refusal, Writes, choose_rule, plan
@@ -31,10 +32,9 @@ from ruleop.planning.model.marks import PART_OF, part_of
 from ruleop.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from ruleop.authoring.live.open_cluster import LiveCluster
-    from ruleop.kubernetes.labels import Requirement
     from ruleop.language.rules import Project, Rule
     from ruleop.planning import Failed
     from ruleop.planning.model.targets import Target
@@ -76,7 +76,7 @@ class LivePlanner:
         self.objects = LiveObjects()  # of the last batch
         self._keys: dict[Kind, set[ObjectKey]] = {}
 
-    async def plan(self, resources: Iterable[Object]) -> list[Planned]:
+    async def plan(self, resources: Iterable[Object]) -> list[ResourceView]:
         """Plans some custom resources, at most `BATCH`. Raises ApiError."""
         self.objects = LiveObjects()
         chosen = [await self._with_rule(each) for each in resources]
@@ -89,14 +89,14 @@ class LivePlanner:
                 break
             await self._read_missing(rest)
         planned = iter(pending)
-        return [self._result(next(planned)) if rule is not None else Planned(each) for each, rule in chosen]
+        return [self._result(next(planned)) if rule is not None else ResourceView(each) for each, rule in chosen]
 
-    def _result(self, each: _Pending) -> Planned:
+    def _result(self, each: _Pending) -> ResourceView:
         """The pass with what the API server would refuse of the objects that are written."""
         found = each.plan
         if found is not None and found.actions:
             found = with_violations(found, each.rule, self.project)
-        return Planned(each.resource, found, each.rule, each.error)
+        return ResourceView(each.resource, found, each.rule, each.error, kinds=self.kinds)
 
     async def _with_rule(self, resource: Object) -> tuple[Object, Rule | None]:
         """The rule of a custom resource, which is read again if its rule names another version of the kind; with the
@@ -123,10 +123,10 @@ class LivePlanner:
         made = partial(plan, each.rule, each.resource, observed, traced=self.traced)
         return made() if self.cluster.finish is None else await self.cluster.finish(made)
 
-    def plan_after(self, planned: Planned, failed: Mapping[ObjectKey, Failed]) -> Planned:
-        """A pass of the last batch after these writes failed: what the operator would report of them, and what it would
-        do next. Raises RuleopError."""
-        rule, resource = planned.rule, planned.resource
+    def plan_after(self, view: ResourceView, failed: Mapping[ObjectKey, Failed]) -> Plan:
+        """The plan of a pass of the last batch after these writes failed: what the operator would report of them, and
+        what it would do next. Raises RuleopError."""
+        rule, resource = view.chosen, view.obj
         assert rule is not None
         observed = self._observed(rule, resource)
         immutable = {
@@ -136,7 +136,7 @@ class LivePlanner:
         if len(immutable) != len(failed):
             after = plan(rule, resource, observed, History(writes=Writes(failed)))
             following = replace(after, actions=following.actions)
-        return replace(planned, plan=following)
+        return following
 
     def _observed(self, rule: Rule, resource: Object) -> Observed:
         known = self.operator.entry(rule.kind.versionless).conditions
@@ -145,7 +145,7 @@ class LivePlanner:
         return Observed(
             objects=self.objects,
             kinds=self.kinds,
-            now=dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            now=now(),
             finalizer=found[0] if len(found) == 1 else own,
             retired=known - {condition.type for condition in rule.status.conditions},
             namespace_terminating=self._is_namespace_terminating(resource),
@@ -175,24 +175,26 @@ class LivePlanner:
             await self.kinds.learn([rule.kind, *needed, *(observe.kind for observe in rule.read_objects)])
             owners = ",".join(sorted(part_of(each.resource) for each in group))
             namespaces = {each.resource["metadata"].get("namespace") or "" for each in group}
-            namespace = namespaces.pop() if len(namespaces) == 1 and not rule.reach.cluster else ""
-            await asyncio.gather(
-                *(self._read_children_of(kind, namespace, f"{PART_OF} in ({owners})") for kind in dict.fromkeys(needed))
-            )
+            namespace = "" if rule.reach.cluster else _common(namespaces)
+            labels = f"{PART_OF} in ({owners})"
+            add = self.objects.add_child
+            await asyncio.gather(*(self._read_list(kind, namespace, labels, add) for kind in dict.fromkeys(needed)))
 
-    async def _read_children_of(self, kind: Kind, namespace: str, labels: str) -> None:
-        try:
+    async def _read_list(self, kind: Kind, namespace: str, labels: str, add: Callable[[Object], None]) -> None:
+        with self._reading(kind):
             async for page in self.reader.pages(kind, namespace, labels=labels):
                 for each in page:
-                    self.objects.add_child(each)
-        except ApiError as error:
-            self._forbid(kind, error)
+                    add(each)
 
-    def _forbid(self, kind: Kind, error: ApiError) -> None:
+    @contextlib.contextmanager
+    def _reading(self, kind: Kind) -> Iterator[None]:
         """Notes that a kind cannot be read. Any other error ends the command."""
-        if error.problem is not Problem.FORBIDDEN:
-            raise error
-        self.kinds.forbid(kind)
+        try:
+            yield
+        except ApiError as error:
+            if error.problem is not Problem.FORBIDDEN:
+                raise
+            self.kinds.forbid(kind)
 
     # -- what plans ask for --------------------------------------------------------------------------------------------
 
@@ -215,64 +217,55 @@ class LivePlanner:
                         selected[observe.kind].add(target)
                         patched.update([observe.kind] if observe.patched else ())
         await asyncio.gather(
-            *(self._read_selected(kind, targets, patched=kind in patched) for kind, targets in selected.items())
+            *(
+                self._read_targets(kind, group, patched=kind in patched)
+                for kind, targets in selected.items()
+                for group in _groups(targets)
+            )
         )
 
     async def _read_objects(self, kind: Kind, keys: Sequence[ObjectKey]) -> None:
-        try:
+        with self._reading(kind):
             existing = await self._existing(kind, keys)
-            for key in set(keys).difference(existing):
-                self.objects.add(kind, key, None)
             if len(existing) <= SINGLE:
-                found = await asyncio.gather(*(self.reader.get(kind, key) for key in existing))
-                for key, obj in zip(existing, found, strict=True):
-                    self.objects.add(kind, key, obj)
-                return
-            missing = set(existing)
-            namespaces = {key.namespace for key in missing}
-            async for page in self.reader.pages(kind, namespaces.pop() if len(namespaces) == 1 else ""):
-                for obj in page:
-                    if (key := ObjectKey.of(obj)) in missing:
-                        missing.discard(key)
-                        self.objects.add(kind, key, obj)
-            for key in missing:
-                self.objects.add(kind, key, None)
-        except ApiError as error:
-            self._forbid(kind, error)
-            for key in keys:
-                self.objects.add(kind, key, None)
+                for found in await asyncio.gather(*(self.reader.get(kind, key) for key in existing)):
+                    if found is not None:
+                        self.objects.add(found)
+            else:
 
-    async def _existing(self, kind: Kind, keys: Sequence[ObjectKey]) -> Sequence[ObjectKey]:
+                def add(obj: Object) -> None:
+                    if ObjectKey.of(obj) in existing:
+                        self.objects.add(obj)
+
+                await self._read_list(kind, _common({key.namespace for key in existing}), "", add)
+        self.objects.add_missing(kind, keys)
+
+    async def _existing(self, kind: Kind, keys: Sequence[ObjectKey]) -> set[ObjectKey]:
         """The keys that are worth a request: all while they are few, else those of existing objects. Most of
         what many custom resources ask for is about to be created."""
         if len(keys) <= SINGLE:
-            return keys
+            return set(keys)
         if kind not in self._keys:
-            namespaces = {key.namespace for key in keys}
-            is_inside = self.namespace and namespaces == {self.namespace}
+            is_inside = self.namespace and {key.namespace for key in keys} == {self.namespace}
             self._keys[kind] = await self.reader.keys(kind, self.namespace if is_inside else "")
-        return [key for key in keys if key in self._keys[kind]]
-
-    async def _read_selected(self, kind: Kind, targets: Collection[Target], *, patched: bool) -> None:
-        """The objects of selectors: with a list for each while they are few, else with a list for several. `patched`:
-        those that match no selector may have fields that are to be released."""
-        each_alone = len(targets) <= SINGLE
-        groups = [[each] for each in targets] if each_alone else list(_chunks(sorted(targets, key=repr), TOGETHER))
-        try:
-            await asyncio.gather(*(self._read_targets(kind, group, patched=patched) for group in groups))
-        except ApiError as error:
-            self._forbid(kind, error)
+        return self._keys[kind].intersection(keys)
 
     async def _read_targets(self, kind: Kind, targets: Sequence[Target], *, patched: bool) -> None:
-        namespaces = {each.namespace or "" for each in targets}
-        namespace = namespaces.pop() if len(namespaces) == 1 else ""
-        async for page in self.reader.pages(kind, namespace, labels="" if patched else common_selector(targets)):
-            for obj in page:
-                if patched:
-                    self.objects.add(kind, ObjectKey.of(obj), obj)
-                owners = owners_of(obj["metadata"])
-                if any(target.matches(labels_of(obj)) and target.owner in {"", *owners} for target in targets):
-                    self.objects.add_selected(kind, obj)
+        """Reads the objects that match any of these. `patched`: those that match none may have fields that are to be
+        released."""
+
+        def add(obj: Object) -> None:
+            owners = {"", *owners_of(obj["metadata"])}
+            if patched or any(each.matches(labels_of(obj)) and each.owner in owners for each in targets):
+                self.objects.add(obj)
+
+        namespace = _common({each.namespace or "" for each in targets})
+        await self._read_list(kind, namespace, "" if patched else common_selector(targets), add)
+
+
+def _common(namespaces: Collection[str]) -> str:
+    """The only one of these; empty, which is all namespaces, if there are several."""
+    return next(iter(namespaces)) if len(namespaces) == 1 else ""
 
 
 def _selectors(planned: Plan) -> set[Target]:
@@ -290,34 +283,34 @@ def common_selector(targets: Sequence[Target]) -> str:
             values.setdefault(key, set()).add(value)
     keys = [key for key in sorted(values) if all(key in dict(target.labels) for target in targets)]
     shared = set.intersection(*(set(target.requirements) for target in targets))
+    requirements = [*((key, "In", frozenset(values[key])) for key in keys), *sorted(shared, key=repr)]
     found = ""
-    for term in (*(_term(key, values[key]) for key in keys), *_terms(sorted(shared, key=repr))):
+    for term in (_term(*each) for each in requirements):
         longer = f"{found},{term}".lstrip(",")
         found = longer if len(longer) <= LONGEST_SELECTOR else found
     return found
 
 
-def _term(key: str, values: set[str]) -> str:
-    return f"{key}={next(iter(values))}" if len(values) == 1 else f"{key} in ({','.join(sorted(values))})"
+def _term(key: str, operator: str, values: frozenset[str]) -> str:
+    if operator in {"Exists", "DoesNotExist"}:
+        return key if operator == "Exists" else f"!{key}"
+    if operator == "In" and len(values) == 1:
+        return f"{key}={next(iter(values))}"
+    return f"{key} {operator.lower()} ({','.join(sorted(values))})"
 
 
-def _chunks(items: Sequence[Target], size: int) -> Iterator[Sequence[Target]]:
-    return (items[start : start + size] for start in range(0, len(items), size))
-
-
-def _terms(requirements: Iterable[Requirement]) -> Iterator[str]:
-    for key, operator, values in requirements:
-        if operator in {"Exists", "DoesNotExist"}:
-            yield key if operator == "Exists" else f"!{key}"
-        else:
-            yield f"{key} {operator.lower()} ({','.join(sorted(values))})"
+def _groups(targets: Iterable[Target]) -> list[Sequence[Target]]:
+    """The selectors that are read with one list: each alone while they are few."""
+    ordered = sorted(targets, key=repr)
+    size = 1 if len(ordered) <= SINGLE else TOGETHER
+    return [ordered[start : start + size] for start in range(0, len(ordered), size)]
 
 
 ATTEMPTS: Final = 5
 """The number of attempts to read a list. Its pages expire after some minutes, and planning takes its time."""
 
 
-async def all_passes(planner: LivePlanner, kinds: Iterable[Kind], namespace: str) -> AsyncIterator[Planned]:
+async def all_passes(planner: LivePlanner, kinds: Iterable[Kind], namespace: str) -> AsyncIterator[ResourceView]:
     """The passes of all custom resources of these kinds, in one namespace or in all. Raises ApiError."""
     planner.namespace = namespace
     for kind in kinds:

@@ -7,7 +7,8 @@ import datetime as dt
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.authoring.live.reader import LiveKinds, Reader, ReadOnlyConnection, connected
+from ruleop.authoring.live.reader import LiveKinds, Reader, connected
+from ruleop.authoring.report import listed
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.buckets import BUCKETS, bucket_of, buckets_of, owner_of
 from ruleop.kubernetes.kinds import GroupKind, Kind, ObjectKey
@@ -16,22 +17,24 @@ from ruleop.kubernetes.names import OPERATOR_LABEL, PART_OF_LABEL, RESERVED_PREF
 from ruleop.nearest import did_you_mean
 from ruleop.operator.controllers import NOTHING, InventoryEntry, decode, inventory_key
 from ruleop.operator.passes.owner_key import owner_key_key
+from ruleop.operator.revisions import decode as decode_revisions
 from ruleop.operator.revisions import revisions_key
-from ruleop.operator.rollouts import OWN_LABEL, rollouts_key
+from ruleop.operator.rollouts import OWN_LABEL, decode_records, rollouts_key
 from ruleop.operator.shards import read_lease
 from ruleop.operator.wire.client.server_errors import ApiError
 from ruleop.operator.wire.leader.shards import NO_SHARD, requirements
 from ruleop.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 
     from ruleop.kubernetes.builtin.table import ResourceInfo
     from ruleop.kubernetes.kinds import GroupKind, Object
+    from ruleop.operator.revisions import Revisions
     from ruleop.operator.wire.client.discovery import Catalogue, DiscoveredResource
     from ruleop.operator.wire.cluster_flags import AccessFlags
-    from ruleop.operator.wire.leader.shards import ProcessLease
     from ruleop.planning import Plan
+    from ruleop.planning.rollout import RolloutRecord
 
 
 # -- operator ----------------------------------------------------------------------------------------------------------
@@ -73,8 +76,7 @@ async def find_operator(reader: Reader, name: str, namespace: str) -> Operator:
     """The operator of this name, by its ConfigMaps. Without a namespace, all are searched: a person's context rarely is
     in the operator's. Without the permission for that, nothing is known of it."""
     try:
-        places = [namespace] if await _is_in(reader, name, namespace) else []
-        places = places if namespace else await _namespaces_of(reader, name)
+        places = await _places(reader, name, namespace)
         if len(places) != 1:
             others = await _all_operators(reader)
             why = _why_unknown(name, namespace, places, others)
@@ -86,20 +88,18 @@ async def find_operator(reader: Reader, name: str, namespace: str) -> Operator:
     return Operator(name, places[0], decode((inventory or {}).get("data") or {}))
 
 
-async def _is_in(reader: Reader, name: str, namespace: str) -> bool:
-    """Whether a namespace has an object of the operator. Without custom resources it has no inventory yet, and without
-    permission for its revisions none of these."""
-    for key in _CONFIG_MAPS:
-        if await reader.get(CONFIG_MAP, key(namespace, name)) is not None:
-            return True
-    return False
-
-
-async def _namespaces_of(reader: Reader, name: str) -> list[str]:
-    for key in _CONFIG_MAPS:
-        found = await reader.keys(CONFIG_MAP, fields=f"metadata.name={key('', name).name}")
+async def _places(reader: Reader, name: str, namespace: str) -> list[str]:
+    """The namespaces with an object of the operator, of this one or of all. Without custom resources it has no
+    inventory yet, and without permission for its revisions none of these."""
+    for each in _CONFIG_MAPS:
+        key = each(namespace, name)
+        if namespace:
+            found = [namespace] if await reader.get(CONFIG_MAP, key) is not None else []
+        else:
+            keys = await reader.keys(CONFIG_MAP, fields=f"metadata.name={key.name}")
+            found = sorted(one.namespace for one in keys)
         if found:
-            return sorted(each.namespace for each in found)
+            return found
     return []
 
 
@@ -112,10 +112,9 @@ def _why_unknown(name: str, namespace: str, places: Sequence[str], found: Collec
         return f"{_unknown(name, namespace)}; found in {', '.join(same)}: use --operator-namespace"
     if not found:
         return f"{_unknown(name, namespace)}: name its namespace with --operator-namespace, or itself with --name"
-    others = ", ".join(f'"{other}" in namespace {place}' for other, place in sorted(found)[:MAX_NAMED])
-    more = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
+    others = listed([f'"{other}" in namespace {place}' for other, place in sorted(found)], MAX_NAMED)
     which = min(found)[0] if len(found) == 1 else "NAME"
-    return f"{_unknown(name, namespace)}; found: {others}{more}: use --name {which}"
+    return f"{_unknown(name, namespace)}; found: {others}: use --name {which}"
 
 
 def _unknown(name: str, namespace: str) -> str:
@@ -141,37 +140,60 @@ LEASE: Final = Kind("coordination.k8s.io", "v1", "Lease")
 STALE_LEASE: Final = dt.timedelta(minutes=1)  # its holder renews it every few seconds
 
 
-async def process_of(reader: Reader, operator: Operator, resource: Object) -> str:
-    """A sentence. Empty without a Lease: the operator runs without leader election, or elsewhere."""
-    return _sentence(await _leases(reader, operator), operator, resource)
+class Processes:
+    """The processes of an operator, as far as their Leases can be read."""
 
+    def __init__(self, operator: Operator, leases: Iterable[Object]) -> None:
+        self.operator = operator
+        found = [(read_lease(each, operator.name), each) for each in leases]
+        self.leases = sorted(found, key=lambda each: each[0].since)
+        epochs = (each.epoch for each, _ in found if each.holder and each.epoch is not None)
+        epoch = max(epochs, default=None)
+        self.shards = epoch.count if epoch is not None else 0
 
-async def missing_processes(reader: Reader, operator: Operator) -> list[str]:
-    """Sentences about processes that do not run, as far as Leases can be read: custom resources wait for them."""
-    leases = await _leases(reader, operator)
-    processes = [read_lease(each, operator.name) for each in leases]
-    epoch = max((each.epoch for each in processes if each.holder and each.epoch is not None), default=None)
-    if epoch is not None and epoch.count:
-        running = {each.ordinal for each, lease in zip(processes, leases, strict=True) if is_fresh(lease)}
-        missing = [each for each in range(min(epoch.count, BUCKETS)) if each not in running]
-        buckets = sum(len(buckets_of(each, epoch.count)) for each in missing)
-        names = ", ".join(f"{_pods(processes) or operator.name}-{each}" for each in missing)
-        return [f"{buckets} buckets have no process: is {names} running?"] if missing else []
-    held = [lease for each, lease in zip(processes, leases, strict=True) if each.holder and each.ordinal == NO_SHARD]
-    return [describe_lease(each) for each in held or leases[:1] if not is_fresh(each)]
+    @classmethod
+    async def of(cls, reader: Reader, operator: Operator) -> Processes:
+        try:
+            return cls(operator, await read_leases(reader, operator))
+        except ApiError:  # not permitted
+            return cls(operator, ())
 
+    def reconciling(self, resource: Object) -> str:
+        """A sentence about the process that reconciles a custom resource. Empty without a Lease: the operator runs
+        without leader election, or elsewhere."""
+        if self.shards:
+            bucket = bucket_of(resource["metadata"]["uid"])
+            ordinal = owner_of(bucket, self.shards)
+            lease = next((lease for each, lease in self.leases if each.ordinal == ordinal and each.holder), None)
+            which = f"shard {ordinal} of {self.shards}, which has its bucket {bucket}"
+            return f"{describe_lease(lease)}; it is {which}" if lease else f"no process is {which}: is its pod running?"
+        labels = labels_of(resource)
+        matching = [
+            (each, lease)
+            for each, lease in self.leases
+            if each.ordinal == NO_SHARD and meets(labels, requirements(each.selector))
+        ]
+        if matching:
+            return describe_lease(next((lease for each, lease in matching if each.holder), matching[0][1]))
+        selectors = ", ".join(f'"{each.selector}"' for each, _ in self.leases if each.selector)
+        return f"no process reconciles it: its labels match none of the selectors {selectors}" if self.leases else ""
 
-def _pods(processes: Sequence[ProcessLease]) -> str:
-    """The name of the StatefulSet, by the pods that hold Leases."""
-    pods = (each.holder.partition("_")[0] for each in processes if each.holder and each.ordinal != NO_SHARD)
-    return next((pod.rpartition("-")[0] for pod in pods), "")
+    def missing(self) -> list[str]:
+        """Sentences about processes that do not run: custom resources wait for them."""
+        if self.shards:
+            running = {each.ordinal for each, lease in self.leases if is_fresh(lease)}
+            missing = [each for each in range(min(self.shards, BUCKETS)) if each not in running]
+            buckets = sum(len(buckets_of(each, self.shards)) for each in missing)
+            names = ", ".join(f"{self._stateful_set()}-{each}" for each in missing)
+            return [f"{buckets} buckets have no process: is {names} running?"] if missing else []
+        held = [lease for each, lease in self.leases if each.holder and each.ordinal == NO_SHARD]
+        first = [lease for _, lease in self.leases][:1]
+        return [describe_lease(each) for each in held or first if not is_fresh(each)]
 
-
-async def _leases(reader: Reader, operator: Operator) -> list[Object]:
-    try:
-        return await read_leases(reader, operator)
-    except ApiError:  # not permitted
-        return []
+    def _stateful_set(self) -> str:
+        """Its name, by the pods that hold Leases."""
+        pods = (each.holder.partition("_")[0] for each, _ in self.leases if each.holder and each.ordinal != NO_SHARD)
+        return next((pod.rpartition("-")[0] for pod in pods), "") or self.operator.name
 
 
 async def read_leases(reader: Reader, operator: Operator) -> list[Object]:
@@ -186,31 +208,6 @@ async def read_leases(reader: Reader, operator: Operator) -> list[Object]:
     if not leases and (one := await reader.get(LEASE, key)) is not None:
         return [one]  # of an earlier version
     return leases
-
-
-def _sentence(leases: Sequence[Object], operator: Operator, resource: Object) -> str:
-    by_name = {each["metadata"]["name"]: each for each in leases}
-    processes = sorted((read_lease(each, operator.name) for each in leases), key=lambda each: each.since)
-    epoch = max((each.epoch for each in processes if each.holder and each.epoch is not None), default=None)
-    if epoch is not None and epoch.count:
-        bucket = bucket_of(resource["metadata"]["uid"])
-        ordinal = owner_of(bucket, epoch.count)
-        shard = next((each for each in processes if each.ordinal == ordinal and each.holder), None)
-        which = f"shard {ordinal} of {epoch.count}, which has its bucket {bucket}"
-        if shard is None:
-            return f"no process is {which}: is its pod running?"
-        return f"{describe_lease(by_name[shard.name])}; it is {which}"
-    matching = [
-        each
-        for each in processes
-        if each.ordinal == NO_SHARD and meets(labels_of(resource), requirements(each.selector))
-    ]
-    if not matching and processes:
-        selectors = ", ".join(f'"{each.selector}"' for each in processes if each.selector)
-        return f"no process reconciles it: its labels match none of the selectors {selectors}"
-    if not matching:
-        return ""
-    return describe_lease(by_name[next((each for each in matching if each.holder), matching[0]).name])
 
 
 def describe_lease(lease: Object) -> str:
@@ -236,18 +233,13 @@ def _renewed(lease: Object) -> str:
 # -- cluster -----------------------------------------------------------------------------------------------------------
 
 
-class NotFoundError(RuleopError):
-    """The object does not exist."""
-
-
 class UnknownKindError(RuleopError):
     """The cluster serves no kind of this name, or several."""
 
 
 @dataclass(frozen=True, slots=True)
 class LiveCluster:
-    access: AccessFlags
-    connection: ReadOnlyConnection
+    chosen: str  # the namespace that was named; empty: none
     reader: Reader
     kinds: LiveKinds
     operator: Operator
@@ -256,28 +248,36 @@ class LiveCluster:
     @property
     def namespace(self) -> str:
         """The namespace of a custom resource whose namespace is not named."""
-        return self.access.namespace or self.connection.namespace
+        return self.chosen or self.reader.namespace
+
+    async def revisions(self) -> Revisions:
+        """The revisions of the rules that the operator keeps. Raises ApiError."""
+        return decode_revisions(
+            await self.reader.get(CONFIG_MAP, revisions_key(self.operator.namespace, self.operator.name))
+        )
+
+    async def rollouts(self) -> dict[str, RolloutRecord]:
+        """The records of the operator's rollouts, by watch. Raises ApiError."""
+        key = rollouts_key(self.operator.namespace, self.operator.name)
+        found = await self.reader.get(CONFIG_MAP, key)
+        return decode_records((found or {}).get("data") or {})
 
     def find_kind(self, text: str, preferred: Collection[GroupKind]) -> ResourceInfo:
         """Raises UnknownKindError."""
-        return find_kind(self.connection.discovery.catalogue, text, preferred).info
-
-    def key(self, resource: ResourceInfo, name: str) -> ObjectKey:
-        namespace = self.namespace if resource.namespaced else ""
-        return ObjectKey(resource.kind.group, resource.kind.kind, namespace, name)
+        return find_kind(self.reader.discovery.catalogue, text, preferred).info
 
     async def named(self, kind: Kind, name: str) -> Object:
-        """The object of this name. Raises NotFoundError, which says in which other namespaces there is one."""
+        """The object of this name. Raises RuleopError, which says in which other namespaces there is one."""
         resource = self.reader.resource(kind)
         if resource is None:
-            raise NotFoundError(f"the cluster does not serve {kind}")
-        key = self.key(resource, name)
+            raise RuleopError(f"the cluster does not serve {kind}")
+        key = ObjectKey(kind.group, kind.kind, self.namespace if resource.namespaced else "", name)
         if (found := await self.reader.get(kind, key)) is not None:
             return found
         where = f"{key.namespace}/{key.name}" if key.namespace else key.name
         others = await self._namespaces_of(kind, name) if resource.namespaced else []
         there = f" (namespaces with one of this name: {', '.join(others)}; use -n)" if others else ""
-        raise NotFoundError(f"{resource.title} {where} does not exist{there}")
+        raise RuleopError(f"{resource.title} {where} does not exist{there}")
 
     async def _namespaces_of(self, kind: Kind, name: str) -> list[str]:
         found: list[str] = []
@@ -290,10 +290,9 @@ class LiveCluster:
 @contextlib.asynccontextmanager
 async def open_cluster(access: AccessFlags) -> AsyncIterator[LiveCluster]:
     """Raises NotConnectedError."""
-    async with connected(access.kubeconfig, access.context) as connection:
-        reader = Reader(connection)
+    async with connected(access.kubeconfig, access.context) as reader:
         operator = await find_operator(reader, access.name, access.operator_namespace)
-        yield LiveCluster(access, connection, reader, LiveKinds(reader, connection.discovery), operator)
+        yield LiveCluster(access.namespace, reader, LiveKinds(reader), operator)
 
 
 def find_kind(catalogue: Catalogue, text: str, preferred: Collection[GroupKind] = ()) -> DiscoveredResource:

@@ -16,6 +16,7 @@ from ruleop.kubernetes.crd import parse_crd
 from ruleop.kubernetes.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.kubernetes.schema import SchemaError
 from ruleop.operator.cache import UNPUBLISHED, Published, kind_info
+from ruleop.operator.server_api import ServerApi
 from ruleop.operator.wire.auth.credentials import find_credentials
 from ruleop.operator.wire.client import requests
 from ruleop.operator.wire.client.client import Client, Session, reading, stored_object
@@ -26,14 +27,12 @@ from ruleop.operator.wire.http.access import CredentialsError
 from ruleop.planning import KindInfo, Served
 from ruleop.planning.model.marks import PART_OF, names_an_owner
 from ruleop.planning.model.observed import FixedObjects, Query
-from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
 
     from ruleop.kubernetes.builtin.table import ResourceInfo
     from ruleop.kubernetes.crd import CustomResourceDefinition
-    from ruleop.kubernetes.kinds import Object
     from ruleop.language.rules import Observe
     from ruleop.operator.wire.http.connection import PreparedRequest
 
@@ -63,21 +62,8 @@ class DryRunClient(Client):
         return await super().fetch(requests.as_dry_run(request))
 
 
-@dataclass(frozen=True, slots=True)
-class ReadOnlyConnection:
-    session: Session
-    client: ReadingClient
-    discovery: Discovery
-    namespace: str  # of the context
-
-    def resources(self) -> list[ResourceInfo]:
-        """All kinds whose objects can be listed, each in the version that the server prefers."""
-        found = self.discovery.catalogue.preferred.values()
-        return [each.info for each in found if {"get", "list"} <= each.verbs]
-
-
 @contextlib.asynccontextmanager
-async def connected(kubeconfig: str, context: str) -> AsyncIterator[ReadOnlyConnection]:
+async def connected(kubeconfig: str, context: str) -> AsyncIterator[Reader]:
     """Connects, and discovers the kinds that the cluster serves. Raises NotConnectedError."""
     try:
         credentials = find_credentials(kubeconfig, context, environ=os.environ)
@@ -85,13 +71,12 @@ async def connected(kubeconfig: str, context: str) -> AsyncIterator[ReadOnlyConn
     except CredentialsError as error:
         raise NotConnectedError(str(error)) from error
     try:
-        client = ReadingClient(session)
-        discovery = Discovery(client)
+        reader = Reader(session, credentials.namespace or "default")
         try:
-            await discovery.refresh()
+            await reader.discovery.refresh()
         except ApiError as error:
             raise NotConnectedError(f"{session.server}: {error}") from error
-        yield ReadOnlyConnection(session, client, discovery, credentials.namespace or "default")
+        yield reader
     finally:
         await session.close()
 
@@ -105,18 +90,28 @@ METADATA_PAGE: Final = 500
 
 
 class Reader:
-    def __init__(self, connection: ReadOnlyConnection) -> None:
-        self._client = connection.client
-        self._catalogue = connection.discovery
+    def __init__(self, session: Session, namespace: str, discovery: Discovery | None = None) -> None:
+        """`namespace` of the context. `discovery`: that of an operator, which keeps it up to date."""
+        self.session, self.namespace = session, namespace
+        self.client = ReadingClient(session)
+        self.discovery = discovery if discovery is not None else Discovery(self.client)
+
+    def writing(self) -> ServerApi:
+        """The API server for the commands that also write."""
+        return ServerApi(Client(self.session), self.resource)
 
     def resource(self, kind: Kind) -> ResourceInfo | None:
         """The resource of this kind; None if the cluster does not serve it."""
-        served = self._catalogue.get(kind)
-        return served.info if served is not None else None
+        return self.discovery.resource(kind)
+
+    def resources(self) -> list[ResourceInfo]:
+        """All kinds whose objects can be listed, each in the version that the server prefers."""
+        found = self.discovery.catalogue.preferred.values()
+        return [each.info for each in found if {"get", "list"} <= each.verbs]
 
     def preferred(self, kind: GroupKind) -> Kind | None:
         """The kind in the version that the server prefers; None if it is not served."""
-        served = self._catalogue.get(kind)
+        served = self.discovery.catalogue.get(kind)
         return served.info.kind if served is not None else None
 
     async def get(self, kind: Kind, key: ObjectKey) -> Object | None:
@@ -124,14 +119,7 @@ class Reader:
         resource = self.resource(kind)
         if resource is None or (resource.namespaced and not key.namespace):
             return None
-        try:
-            request = requests.get(resource, key)
-            found: Object = stored_object(await self._client.send(request), request)
-        except ApiError as error:
-            if error.problem is Problem.NOT_FOUND:
-                return None
-            raise
-        return found
+        return await ServerApi(self.client, self.resource).read(kind, key)
 
     async def pages(
         self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "", size: int = PAGE
@@ -159,7 +147,7 @@ class Reader:
         token = ""
         while True:
             request = requests.list_page(source, limit=size, token=token)
-            answer = await self._client.send(request)
+            answer = await self.client.send(request)
             with reading(request):
                 items = [stored_object(each, request) for each in answer.get("items") or []]
                 token = (answer.get("metadata") or {}).get("continue") or ""
@@ -172,9 +160,8 @@ class LiveObjects:
     """Implements `ruleop.planning.Objects`."""
 
     def __init__(self) -> None:
-        self._objects: dict[tuple[ObjectKey, str], Object | None] = {}  # None: does not exist
+        self._objects: dict[Kind, dict[ObjectKey, Object | None]] = {}  # None: does not exist
         self._children: dict[str, list[Object]] = {}
-        self._selected: dict[tuple[GroupKind, str], dict[ObjectKey, Object]] = {}
         self.unread: dict[tuple[Kind, ObjectKey], None] = {}
 
     # -- what planning asks --------------------------------------------------------------------------------------------
@@ -182,38 +169,44 @@ class LiveObjects:
     def get(self, key: ObjectKey, *, version: str = "", partial: bool = False) -> Object | None:  # noqa: ARG002 - all are whole
         if not version:  # of a history, which there is none of
             return self.find(key)
-        if (key, version) not in self._objects:
-            self.unread[Kind(key.group, version, key.kind), key] = None
-        return self._objects.get((key, version))
+        kind = Kind(key.group, version, key.kind)
+        if key not in self._objects.get(kind, ()):
+            self.unread[kind, key] = None
+        return self._objects.get(kind, {}).get(key)
 
     def find(self, key: ObjectKey) -> Object | None:
         """The object in any version, without asking for it."""
-        return next((obj for (known, _), obj in self._objects.items() if known == key and obj is not None), None)
+        found = (known.get(key) for kind, known in self._objects.items() if kind.versionless == key.group_kind)
+        return next(filter(None, found), None)
 
     def children(self, part_of: str) -> Iterable[Object]:
         return self._children.get(part_of, ())
 
     def patched(self, part_of: str) -> Iterable[Object]:
         """The objects with fields of this owner, among those that were read."""
-        return FixedObjects(obj for obj in self._objects.values() if obj is not None).patched(part_of)
+        known = (obj for objects in self._objects.values() for obj in objects.values())
+        return FixedObjects(filter(None, known)).patched(part_of)
 
     def select(self, query: Query) -> Sequence[Object]:
-        return FixedObjects(self._selected.get((query.kind, query.version), {}).values()).select(query)
+        known = self._objects.get(Kind(query.kind.group, query.version, query.kind.kind), {})
+        return FixedObjects(filter(None, known.values())).select(query)
 
     # -- what was read -------------------------------------------------------------------------------------------------
 
+    def add(self, obj: Object) -> None:
+        self._objects.setdefault(Kind.of(obj), {})[ObjectKey.of(obj)] = obj
+
     def add_child(self, obj: Object) -> None:
         """Adds an object with ruleop's label. As in the operator's cache, it counts only if it names its owner."""
-        key, metadata = ObjectKey.of(obj), obj["metadata"]
-        self.add(Kind.of(obj), key, obj)
-        if names_an_owner(metadata, key, None):
+        self.add(obj)
+        metadata = obj["metadata"]
+        if names_an_owner(metadata, ObjectKey.of(obj), None):
             self._children.setdefault((metadata.get("labels") or {}).get(PART_OF, ""), []).append(obj)
 
-    def add(self, kind: Kind, key: ObjectKey, obj: Object | None) -> None:
-        self._objects[key, kind.version] = obj
-
-    def add_selected(self, kind: Kind, obj: Object) -> None:
-        self._selected.setdefault((kind.versionless, kind.version), {})[ObjectKey.of(obj)] = obj
+    def add_missing(self, kind: Kind, keys: Iterable[ObjectKey]) -> None:
+        """Notes that those of these objects do not exist that are not known."""
+        known = self._objects.setdefault(kind, {})
+        known.update({key: None for key in keys if key not in known})
 
 
 # -- kinds -------------------------------------------------------------------------------------------------------------
@@ -226,8 +219,8 @@ CRD: Final = Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 class LiveKinds:
     """Implements `ruleop.planning.Kinds`. What it is asked and does not know is in `unread`, to be learned."""
 
-    def __init__(self, reader: Reader, discovery: Discovery) -> None:
-        self._reader, self._discovery = reader, discovery
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
         self._definitions: dict[GroupKind, CustomResourceDefinition] = {}
         self._published: dict[Kind, Published] = {}
         self._learned: set[Kind] = set()
@@ -288,7 +281,7 @@ class LiveKinds:
     async def _read_published(self, kind: Kind) -> None:
         """The schema in the OpenAPI document. Without one, lists are compared as if they had no keys."""
         try:
-            document = await self._discovery.openapi(kind.group, kind.version)
+            document = await self._reader.discovery.openapi(kind.group, kind.version)
         except RuleopError:
             return
         if document is not None:
@@ -299,8 +292,7 @@ async def definitions_in_use(crds: Iterable[Object], kubeconfig: str, context: s
     """The CRDs of the cluster that these would replace, whatever their plural is. Raises NotConnectedError and
     ApiError."""
     found = []
-    async with connected(kubeconfig, context) as connection:
-        reader = Reader(connection)
+    async with connected(kubeconfig, context) as reader:
         for crd in crds:
             preferred = reader.preferred(GroupKind(crd["spec"]["group"], crd["spec"]["names"]["kind"]))
             served = reader.resource(preferred) if preferred is not None else None

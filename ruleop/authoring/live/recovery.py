@@ -17,8 +17,6 @@ from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
 from ruleop.operator.manager.remarking import signed_notes
 from ruleop.operator.passes.owner_key import owner_key_key, read_proofs
-from ruleop.operator.server_api import ServerApi
-from ruleop.operator.wire.client.client import Client
 from ruleop.planning import Owner, choose_rule, patch_targets, patches_on
 from ruleop.planning.model.managers import manager_of, managers_on
 from ruleop.planning.model.marks import PART_OF, claim_on, named_owner
@@ -33,10 +31,6 @@ if TYPE_CHECKING:
     from ruleop.planning.model.marks import KeyedProofs
 
 SECRET: Final = Kind("", "v1", "Secret")
-
-
-class NoKeyError(RuleopError):
-    """The operator's key cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +67,7 @@ async def find_unproven(cluster: LiveCluster, project: Project) -> list[Unproven
 
 async def sign(cluster: LiveCluster, unproven: list[Unproven]) -> AsyncIterator[Unproven]:
     """Writes the annotations or renames the managers, and yields each object. Raises ApiError if one has changed."""
-    api = ServerApi(Client(cluster.connection.session), cluster.connection.discovery.resource)
+    api = cluster.reader.writing()
     for each in unproven:
         if each.managers:
             await api.rename_managers(Kind.of(each.live), each.key, each.managers)
@@ -139,7 +133,7 @@ async def _key_secret(cluster: LiveCluster) -> Object:
         secrets = [each async for page in pages for each in page]
         found = secrets[0] if len(secrets) == 1 else None
     if found is None:
-        raise NoKeyError(
+        raise RuleopError(
             f"no Secret {key.name} found: start the operator, which makes it; or name the operator with --name and "
             "--operator-namespace"
         )

@@ -10,18 +10,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.live.open_cluster import CONFIG_MAP, LEASE, describe_lease, is_fresh, read_leases
+from ruleop.authoring.report import listed
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import GroupKind, Kind, ObjectKey
 from ruleop.operator.controllers import NOTHING, InventoryEntry, decode, encode, entry_of_rules, inventory_key
 from ruleop.operator.passes.owner_key import ACCEPT_UNPROVEN, KEY, PREVIOUS_KEY, owner_key_key
 from ruleop.operator.revisions import revisions_key
 from ruleop.operator.rollouts import rollouts_key
-from ruleop.operator.server_api import ServerApi, StoredData
-from ruleop.operator.wire.client.client import Client
+from ruleop.operator.server_api import StoredData
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
 from ruleop.planning import Owner
 from ruleop.planning.model.marks import PART_OF, claim_on
-from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -35,33 +34,24 @@ MAX_ATTEMPTS: Final = 5  # of a write of one custom resource, which others write
 MAX_LISTED: Final = 8
 
 
-class RenamingError(RuleopError):
-    """The operator cannot be renamed now."""
-
-
-@dataclass(frozen=True, slots=True)
-class Renamed:
-    objects: tuple[str, ...]  # names of those that the new one has now
-    resources: int  # custom resources with another finalizer
-
-
 class Renaming:
     def __init__(self, cluster: LiveCluster, old: Operator, new: Operator, rules: Sequence[Rule]) -> None:
         """`rules`: those of the project, whose custom resources may have the finalizer, too."""
         self.reader, self.old, self.new, self.rules = cluster.reader, old, new, rules
         self.kinds = {*(rule.kind.versionless for rule in rules), *old.entries, *new.entries}
-        self.api = ServerApi(Client(cluster.connection.session), cluster.connection.discovery.resource)
+        self.api = cluster.reader.writing()
 
-    async def run(self) -> Renamed:
-        """Raises RuleopError."""
+    async def run(self) -> tuple[list[str], int]:
+        """The names of the objects that the new one has now, and the number of custom resources with another finalizer.
+        Raises RuleopError."""
         old, new = self.old, self.new
         if (old.name, old.namespace) == (new.name, new.namespace):
-            raise RenamingError(f'the operator "{old.name}" in namespace {old.namespace} has this name already')
+            raise RuleopError(f'the operator "{old.name}" in namespace {old.namespace} has this name already')
         held = [each async for each in self._resources() if old.finalizer != new.finalizer]
         if old.problem and not (old.is_absent and held):  # without its objects, only the finalizers are left to replace
-            raise RenamingError(old.problem)
+            raise RuleopError(old.problem)
         if not new.namespace:
-            raise RenamingError(f"{new.problem}; or name the namespace that it shall have with --operator-namespace")
+            raise RuleopError(f"{new.problem}; or name the namespace that it shall have with --operator-namespace")
         await self._require_stopped(old)
         await self._require_stopped(new)
         await self._require_undeleted(held)
@@ -69,14 +59,14 @@ class Renaming:
         for each in held:
             await self._replace_finalizer(each)
         await self._delete_old()
-        return Renamed(tuple(moved), len(held))
+        return moved, len(held)
 
     # -- before anything is written ------------------------------------------------------------------------------------
 
     async def _require_stopped(self, operator: Operator) -> None:
         for lease in await read_leases(self.reader, operator):
             if is_fresh(lease):
-                raise RenamingError(f'stop the operator "{operator.name}" first: {describe_lease(lease)}')
+                raise RuleopError(f'stop the operator "{operator.name}" first: {describe_lease(lease)}')
 
     async def _resources(self) -> AsyncIterator[Object]:
         """The custom resources with the old finalizer."""
@@ -97,9 +87,8 @@ class Renaming:
             and not await self._is_clean(each)
         ]
         if stuck:
-            more = f" and {len(stuck) - MAX_LISTED} more" if len(stuck) > MAX_LISTED else ""
-            raise RenamingError(
-                f"{', '.join(stuck[:MAX_LISTED])}{more}: being deleted, and only {self.old.name} can end that: let it, "
+            raise RuleopError(
+                f"{listed(stuck, MAX_LISTED)}: being deleted, and only {self.old.name} can end that: let it, "
                 f"with `ruleop run --name {self.old.name}`, then repeat the command"
             )
 
@@ -149,7 +138,7 @@ class Renaming:
         if data.get(KEY) in {known.get(KEY), known.get(PREVIOUS_KEY)}:
             return None
         if PREVIOUS_KEY in {*known, *data}:
-            raise RenamingError(
+            raise RuleopError(
                 f"{store.key} or the Secret of {self.old.name} has the entry {PREVIOUS_KEY}: run its operator until "
                 "that is removed, stop it and repeat the command"
             )
@@ -165,7 +154,7 @@ class Renaming:
     ) -> str:
         version = before["metadata"]["resourceVersion"] if before is not None else ""
         if await store.write(data, version, binary=binary) is None:
-            raise RenamingError(f"{store.key} was changed meanwhile: repeat the command")
+            raise RuleopError(f"{store.key} was changed meanwhile: repeat the command")
         return store.key.name
 
     async def _delete_old(self) -> None:
@@ -212,4 +201,4 @@ class Renaming:
             if (live := await self.reader.get(kind, key)) is None:
                 return
             found = live
-        raise RenamingError(f"{key} was changed each time: repeat the command")
+        raise RuleopError(f"{key} was changed each time: repeat the command")

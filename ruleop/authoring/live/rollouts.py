@@ -8,27 +8,24 @@ names the version that it read, so it does not undo a step of the operator.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from collections import UserDict
+from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.authoring.live.open_cluster import CONFIG_MAP
 from ruleop.authoring.report import Line, Span, Tone, in_columns, listed
 from ruleop.errors import RuleopError
 from ruleop.language.rules import ProjectErrors, RuleFiles
 from ruleop.language.rules.checking import checked
 from ruleop.language.rules.loading import build_unchecked
-from ruleop.operator.revisions import decode, files_of_revision, revisions_key, unpack
+from ruleop.operator.revisions import files_of_revision, unpack
 from ruleop.operator.rollouts import RolloutStore, rollouts_key, watch_key
-from ruleop.operator.server_api import ServerApi, StoredData
-from ruleop.operator.wire.client.client import Client
+from ruleop.operator.server_api import StoredData
 from ruleop.planning.rollout import SHORT, Refused, RolloutRevision, reverted
 from ruleop.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ruleop.authoring.live.open_cluster import LiveCluster
-    from ruleop.operator.revisions import Revisions
     from ruleop.planning.rollout import RolloutRecord
 
 
@@ -37,81 +34,69 @@ MAX_FILES: Final = 4
 _HEAD: Final = ("WATCH", "PHASE", "REVISION", "FROM", "CURRENT", "PENDING", "FAILED", "HELD BACK")
 
 
-@dataclass(frozen=True, slots=True)
-class RolloutView:
-    """The rollout of an edit of the rules to the custom resources of a watch."""
-
-    watch: str
-    phase: str
-    reason: str
-    revision: str
-    from_: str  # where `undo` goes; empty: nowhere
-    total: int
-    held_back: int
-    pending: int
-    failed: int
-    failures: tuple[str, ...]
-    waits: tuple[str, ...]  # sentences about processes that do not run
-    undo: bool
-    rejected: str
-
-    @classmethod
-    def of(cls, watch: str, record: RolloutRecord, missing: Sequence[str] = ()) -> RolloutView:
-        return cls(
-            watch=watch.replace("_", "/"),
-            phase=record.phase,
-            reason=record.reason,
-            revision=record.target.number,
-            from_=record.before.number if record.before is not None else "",
-            total=record.total,
-            held_back=record.held_back,
-            pending=len(record.pending),
-            failed=len(record.failed),
-            failures=tuple(text for text in record.failed.values() if text),
-            waits=tuple(missing) if record.phase == "Progressing" else (),
-            undo=record.undo,
-            rejected=record.rejected.number if record.rejected is not None else "",
-        )
-
-
-def rollout_views(records: Mapping[str, RolloutRecord], missing: Sequence[str] = ()) -> list[RolloutView]:
+def rollout_documents(records: Mapping[str, RolloutRecord], missing: Sequence[str] = ()) -> list[dict[str, Any]]:
     """`missing`: sentences about processes that do not run, for which rollouts in progress wait."""
-    return [RolloutView.of(watch, record, missing) for watch, record in sorted(records.items())]
+    return [
+        {
+            "watch": _title(watch),
+            "phase": record.phase,
+            "reason": record.reason,
+            "revision": record.target.number,
+            "from": record.before.number if record.before is not None else "",
+            "total": record.total,
+            "heldBack": record.held_back,
+            "pending": len(record.pending),
+            "failed": len(record.failed),
+            "failures": _failures(record),
+            "waits": [*missing] if record.phase == "Progressing" else [],
+            "undo": record.undo,
+            "rejected": record.rejected.number if record.rejected is not None else "",
+        }
+        for watch, record in sorted(records.items())
+    ]
 
 
-def rollout_lines(views: Sequence[RolloutView]) -> Iterator[Line]:
-    rows = [_HEAD, *map(_row, views)]
-    for row, line in zip(rows, in_columns(rows), strict=True):
-        yield (Span(line, _TONES.get(row[1], Tone.PLAIN)),)
-    for each in views:
-        yield from ((Span(line),) for line in _notes(each))
-        yield from ((Span(f"  waits: {one}", Tone.WAIT),) for one in each.waits)
+def _title(watch: str) -> str:
+    return watch.replace("_", "/")
 
 
-def _row(each: RolloutView) -> tuple[str, ...]:
-    head = (each.watch, each.phase, each.revision[:SHORT], each.from_[:SHORT] or "-")
-    if each.phase == "Complete":
-        return (*head, "all", "0", "0", "0")
-    return (
-        *head,
-        f"{each.total - each.held_back}/{each.total}",
-        *map(str, (each.pending, each.failed, each.held_back)),
-    )
+def _failures(record: RolloutRecord) -> list[str]:
+    return [text for text in record.failed.values() if text]
 
 
-def _notes(each: RolloutView) -> Iterator[str]:
-    undo = f"; or `ruleop rollout undo`, back to {each.from_[:SHORT]}" if each.from_ else ""
-    if each.reason:
-        yield f"{each.watch} is {each.phase.lower()}: {each.reason}"
-    yield from (f"  failed: {text}" for text in each.failures)
-    if each.rejected:
+def rollout_lines(records: Mapping[str, RolloutRecord], missing: Sequence[str] = ()) -> Iterator[Line]:
+    ordered = sorted(records.items())
+    yield from in_columns([tuple(map(Span, _HEAD)), *(_row(watch, record) for watch, record in ordered)])
+    for watch, record in ordered:
+        yield from ((Span(line),) for line in _notes(_title(watch), record))
+        if record.phase == "Progressing":
+            yield from ((Span(f"  waits: {one}", Tone.WAIT),) for one in missing)
+
+
+def _row(watch: str, record: RolloutRecord) -> Line:
+    before = record.before.short if record.before is not None else "-"
+    cells = [_title(watch), record.phase, record.target.short, before]
+    if record.is_complete:
+        cells += ["all", "0", "0", "0"]
+    else:
+        numbers = (len(record.pending), len(record.failed), record.held_back)
+        cells += [f"{record.total - record.held_back}/{record.total}", *map(str, numbers)]
+    return tuple(Span(cell, _TONES.get(record.phase, Tone.PLAIN)) for cell in cells)
+
+
+def _notes(watch: str, record: RolloutRecord) -> Iterator[str]:
+    undo = f"; or `ruleop rollout undo`, back to {record.before.short}" if record.before is not None else ""
+    if record.reason:
+        yield f"{watch} is {record.phase.lower()}: {record.reason}"
+    yield from (f"  failed: {text}" for text in _failures(record))
+    if record.rejected is not None:
         yield (
-            f"{each.watch}: revision {each.rejected[:SHORT]} was reverted; it is rolled out again "
+            f"{watch}: revision {record.rejected.short} was reverted; it is rolled out again "
             "when the rules change, or after `ruleop rollout resume`"
         )
-    if each.phase == "Stopped":
+    if record.phase == "Stopped":
         yield f"  next: correct the rules{undo}; or `ruleop rollout resume` in spite of the failures"
-    elif each.phase == "Paused":
+    elif record.phase == "Paused":
         yield f"  next: `ruleop rollout resume`{undo}"
 
 
@@ -146,7 +131,7 @@ def revision_lines(revisions: Sequence[RevisionView]) -> Iterator[Line]:
     for each in revisions:
         edited, watches = listed(each.edited or (), MAX_FILES) or "-", ", ".join(map(str, each.watches)) or "-"
         rows.append((each.revision[:SHORT], each.since, "kept" if each.kept else "-", edited, watches))
-    yield from ((Span(line),) for line in in_columns(rows))
+    return in_columns([tuple(map(Span, row)) for row in rows])
 
 
 # -- the record --------------------------------------------------------------------------------------------------------
@@ -154,15 +139,11 @@ def revision_lines(revisions: Sequence[RevisionView]) -> Iterator[Line]:
 MAX_ATTEMPTS: Final = 20  # the operator writes a few times a second while a rollout is in progress
 
 
-class NoRolloutError(RuleopError):
-    """There is no such rollout, or the command has no meaning for it."""
-
-
 def _store(cluster: LiveCluster) -> RolloutStore:
     operator = cluster.operator
     if operator.problem:
-        raise NoRolloutError(operator.problem)
-    api = ServerApi(Client(cluster.connection.session), cluster.connection.discovery.resource)
+        raise RuleopError(operator.problem)
+    api = cluster.reader.writing()
     return RolloutStore(StoredData(api, rollouts_key(operator.namespace, operator.name)))
 
 
@@ -181,67 +162,57 @@ async def change_rollout(
         records = await store.read()
         found = _selected(records, watch)
         if len(found) != 1:
-            raise NoRolloutError(f"several watches have `rollout`; name one of {', '.join(sorted(found))}")
+            raise RuleopError(f"several watches have `rollout`; name one of {', '.join(sorted(found))}")
         ((name, record),) = found.items()
         try:
             changed = reverted(record, await _find_revision(cluster, name, record, to)) if to else change(record)
         except Refused as refused:
-            raise NoRolloutError(f"{name}: {refused}") from None
-        if changed.undo and not record.undo and not await _is_kept(cluster, changed.target):
-            raise NoRolloutError(f"{name}: the rules of revision {changed.target.short} are not kept; edit the rules")
+            raise RuleopError(f"{name}: {refused}") from None
+        goes_back = changed.undo and not record.undo
+        # It would reconcile no CR with rules that the operator does not have.
+        if goes_back and changed.target.project not in (await cluster.revisions()).packed:
+            raise RuleopError(f"{name}: the rules of revision {changed.target.short} are not kept; edit the rules")
         if await store.write({**records, name: changed}):
             return name, changed
-    raise NoRolloutError("the record was changed by somebody else each time; repeat the command")
+    raise RuleopError("the record was changed by somebody else each time; repeat the command")
 
 
 async def _find_revision(cluster: LiveCluster, watch: str, record: RolloutRecord, number: str) -> RolloutRevision:
     """The revision of a watch whose number begins with this; as in the record, if that has it. Raises
-    NoRolloutError."""
-    revisions = await _read_revisions(cluster)
+    RuleopError."""
+    revisions = await cluster.revisions()
     found = list(dict.fromkeys(each.digest for each in revisions.index if each.digest.startswith(number.lower())))
     if len(found) != 1:
         which = f"{len(found)} revisions begin with {number}: write more of it" if found else f"no revision {number}"
-        raise NoRolloutError(f"{which}; `ruleop rollout history` lists them")
+        raise RuleopError(f"{which}; `ruleop rollout history` lists them")
     short = found[0][:SHORT]
     try:
         files = files_of_revision(revisions, found[0])
-        project = build_unchecked(files, environ=_Environment()) if files is not None else None
+        project = build_unchecked(files, environ=_Environment(os.environ)) if files is not None else None
         if project is not None:
-            checked(RuleFiles.of(project), environ=_Environment())
+            checked(RuleFiles.of(project), environ=_Environment(os.environ))
     except ProjectErrors as errors:
-        raise NoRolloutError(f"the rules of revision {short} have mistakes: {errors.mistakes[0]}") from None
+        raise RuleopError(f"the rules of revision {short} have mistakes: {errors.mistakes[0]}") from None
     if project is None:
-        raise NoRolloutError(f"the rules of revision {short} are not kept; edit the rules")
+        raise RuleopError(f"the rules of revision {short} are not kept; edit the rules")
     title = watch.partition("_")[2] if watch.startswith("0") else watch
     rule = next((each for each in project.rules if watch_key(each) == title), None)
     if rule is None:
-        raise NoRolloutError(f"revision {short} has no watch {title.replace('_', '/')}")
+        raise RuleopError(f"revision {short} has no watch {_title(title)}")
     recorded = [*record.revisions, *filter(None, (record.previous, record.rejected))]
     known = (each for each in recorded if found[0] in {each.number, each.project} and each.project in revisions.packed)
     return next(known, RolloutRevision(rule.revision, found[0]))
 
 
-class _Environment(Mapping[str, str]):
+class _Environment(UserDict[str, str]):
     """Environment variables, of which each exists. The digest of a rule, for which this is, does not depend on their
     values, and the operator has others."""
 
-    def __getitem__(self, name: str) -> str:
-        return os.environ.get(name, "1")
+    def __missing__(self, name: str) -> str:
+        return "1"
 
     def __contains__(self, name: object) -> bool:
         return True
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(os.environ)
-
-    def __len__(self) -> int:
-        return len(os.environ)
-
-
-async def _read_revisions(cluster: LiveCluster) -> Revisions:
-    return decode(
-        await cluster.reader.get(CONFIG_MAP, revisions_key(cluster.operator.namespace, cluster.operator.name))
-    )
 
 
 async def read_revisions(cluster: LiveCluster, watch: str = "") -> list[RevisionView]:
@@ -249,14 +220,14 @@ async def read_revisions(cluster: LiveCluster, watch: str = "") -> list[Revision
     one. Raises RuleopError."""
     records = await _store(cluster).read()
     records = _selected(records, watch) if watch else records
-    revisions = await _read_revisions(cluster)
+    revisions = await cluster.revisions()
     files = {digest: unpack(packed) for digest, packed in revisions.packed.items()}
     last = {each.digest: number for number, each in enumerate(revisions.index)}
     found = []
     for number, each in enumerate(revisions.index):
         before = files.get(revisions.index[number - 1].digest) if number else None
         watches = tuple(
-            WatchView(name.replace("_", "/"), count)
+            WatchView(_title(name), count)
             for name, record in sorted(records.items())
             for revision, count in record.counts().items()
             if revision.number == each.digest and last[each.digest] == number
@@ -272,19 +243,14 @@ def _changed(before: Mapping[str, str] | None, after: Mapping[str, str] | None) 
     return tuple(sorted(name for name in {*before, *after} if before.get(name) != after.get(name)))
 
 
-async def _is_kept(cluster: LiveCluster, revision: RolloutRevision) -> bool:
-    """Whether the operator can load these rules. It would reconcile no CR with rules that it does not have."""
-    return revision.project in (await _read_revisions(cluster)).packed
-
-
 def _selected(records: Mapping[str, RolloutRecord], watch: str) -> dict[str, RolloutRecord]:
     """A watch is named by its kind, with or without its group, and `/NAME` if the kind has several."""
     found = {name: record for name, record in records.items() if not watch or watch in _titles(name)}
     if not found and watch:
         names = f": there are {', '.join(sorted(records))}" if records else ""
-        raise NoRolloutError(f"no watch {watch} with `rollout`{names}")
+        raise RuleopError(f"no watch {watch} with `rollout`{names}")
     if not found:
-        raise NoRolloutError("no watch of the operator has `rollout`, or it has not started yet")
+        raise RuleopError("no watch of the operator has `rollout`, or it has not started yet")
     return found
 
 

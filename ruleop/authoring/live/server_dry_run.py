@@ -12,7 +12,7 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.live.reader import DryRunClient
-from ruleop.authoring.report import Answer, Planned, StoredField, Verdict
+from ruleop.authoring.report import Answer, ResourceView, StoredField, Verdict
 from ruleop.kubernetes.kinds import SERVER_METADATA, Kind, Object, ObjectKey
 from ruleop.kubernetes.permissions import IMPERSONATE, place
 from ruleop.operator.cache import OwnWrites
@@ -23,11 +23,10 @@ from ruleop.planning.changes import NOTHING, condition_reason, differences
 from ruleop.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
     from ruleop.authoring.live.live_planner import LivePlanner
     from ruleop.authoring.live.open_cluster import LiveCluster
-    from ruleop.kubernetes.permissions import ServiceAccount
     from ruleop.language.rules import Rule
     from ruleop.planning import Action, Failed, Outcome
     from ruleop.planning.changes import Change
@@ -55,69 +54,60 @@ class _NoStores:
         pass
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    action: Action
-    outcome: Outcome
-    warnings: tuple[str, ...]
-
-    @property
-    def failed(self) -> Failed | None:
-        return self.outcome.failed.get(self.action.key)
-
-
 @dataclass(slots=True)
 class ServerDryRun:
     cluster: LiveCluster
     planner: LivePlanner
     created: set[ObjectKey] = field(default_factory=set)  # that plans of this run would create
 
-    async def ask(self, each: Planned) -> Planned:
+    async def ask(self, each: ResourceView) -> ResourceView:
         """The pass with the answers to its writes, and with the problems that the operator would report. The planner
         must not have planned another batch since. Raises ApiError."""
-        plan, rule = each.plan, each.rule
+        plan, rule = each.plan, each.chosen
         if plan is None or rule is None or not (plan.actions or plan.waits):
             return each
         self.created |= {action.key for action in plan.actions if isinstance(action, Create)}
-        answers = await self._unasked(plan, rule)
-        skipped = [answer.action for answer in answers]
-        account = plan.account
-        asked = await self._asked([one for one in plan.actions if not _is_in(one, skipped)], each.resource, account)
-        refused = {one.action.key: one.failed for one in asked if one.failed is not None and _is_refusal(one.failed)}
+        unasked = await self._unasked(plan, rule)
+        answered = await self._asked([one for one in plan.actions if not _is_in(one, unasked)], each.obj, rule, plan)
+        refused = {key: failed for answer, key, failed in answered if failed is not None and _is_refusal(failed)}
         if refused:
-            before, after = plan, self.planner.plan_after(each, refused).plan
-            assert after is not None
-            plan = _after(before, after, refused)
-            new = [action for action in plan.actions if not _is_in(action, before.actions)]
-            asked += await self._asked(new, each.resource, account)
-        found = [self._answer(one, rule, plan) for one in asked]
+            after = _after(plan, self.planner.plan_after(each, refused), refused)
+            new = [action for action in after.actions if not any(action is one for one in plan.actions)]
+            answered += await self._asked(new, each.obj, rule, after)
+            plan = after
         problems = [
-            Problem(answer.child, "Unanswered", f"{answer.action.key} cannot be asked about: {answer.message}")
-            for answer in found
-            if answer.verdict is Verdict.UNASKED and answer.action is not None
+            Problem(answer.child, "Unanswered", f"{key} cannot be asked about: {answer.message}")
+            for answer, key, _ in answered
+            if answer.verdict is Verdict.UNASKED
         ]
         plan = replace(plan, problems=(*plan.problems, *problems))
-        return replace(each, plan=plan, answers=(*answers, *found, *self._waiting(plan)))
+        answers = [answer for answer, _, _ in answered]
+        return replace(each, plan=plan, answers=(*unasked, *answers, *self._waiting(plan)))
 
     # -- asking --------------------------------------------------------------------------------------------------------
 
-    async def _asked(self, actions: Sequence[Action], resource: Object, account: ServiceAccount | None) -> list[_Asked]:
+    async def _asked(
+        self, actions: Sequence[Action], resource: Object, rule: Rule, plan: Plan
+    ) -> list[tuple[Answer, ObjectKey, Failed | None]]:
         """Each write by itself: one that is refused does not hide what the server says of the others."""
         slots = asyncio.Semaphore(CONCURRENCY)
 
-        async def ask(action: Action) -> _Asked:
+        async def ask(action: Action) -> tuple[Answer, ObjectKey, Failed | None]:
             async with slots:
-                return await self._ask(action, resource, account)
+                return await self._ask(action, resource, rule, plan)
 
         return await asyncio.gather(*map(ask, actions))
 
-    async def _ask(self, action: Action, resource: Object, account: ServiceAccount | None) -> _Asked:
+    async def _ask(
+        self, action: Action, resource: Object, rule: Rule, plan: Plan
+    ) -> tuple[Answer, ObjectKey, Failed | None]:
         warnings: list[str] = []
-        client = DryRunClient(self.cluster.connection.session, warned=warnings.append)
+        client = DryRunClient(self.cluster.reader.session, warned=warnings.append)
         api = ServerApi(client, self.cluster.reader.resource)
         executor = Executor(api, _NoStores(self.cluster.kinds.info), OwnWrites())
-        outcome = await executor.execute([replace(action, needs=frozenset())], resource, account=account)
-        return _Asked(action, outcome, tuple(dict.fromkeys(warnings)))
+        outcome = await executor.execute([replace(action, needs=frozenset())], resource, account=plan.account)
+        failed = outcome.failed.get(action.key)
+        return self._answer(action, outcome, dict.fromkeys(warnings), rule, plan), action.key, failed
 
     # -- what cannot be asked ------------------------------------------------------------------------------------------
 
@@ -155,22 +145,21 @@ class ServerDryRun:
 
     # -- answers -------------------------------------------------------------------------------------------------------
 
-    def _answer(self, asked: _Asked, rule: Rule, plan: Plan) -> Answer:
-        action, failed = asked.action, asked.failed
-        secrecy, shown = rule.secrecy_of(action.child), plan.masks.text
-        warnings = tuple(shown(secrecy.rejection(text, _NOT_SHOWN)) for text in asked.warnings)
-        answer = Answer(Verdict.ACCEPTED, action.child, action, warnings=warnings)
+    def _answer(self, action: Action, outcome: Outcome, warnings: Iterable[str], rule: Rule, plan: Plan) -> Answer:
+        failed, secrecy, shown = outcome.failed.get(action.key), rule.secrecy_of(action.child), plan.masks.text
+        warned = tuple(shown(secrecy.rejection(text, _NOT_SHOWN)) for text in warnings)
+        answer = Answer(Verdict.ACCEPTED, action.child, action, warnings=warned)
         if failed is not None and failed.verb:
             return replace(answer, verdict=Verdict.UNASKED, message=_needed(failed, self._info(action, rule), action))
         if failed is not None:
             verdict = Verdict.REFUSED if _is_refusal(failed) else Verdict.UNASKED
             message = shown(secrecy.rejection(failed.message, failed.redacted, failed.causes))
             return replace(answer, verdict=verdict, message=message)
-        if asked.outcome.replan:
+        if outcome.replan:
             return replace(answer, verdict=Verdict.UNASKED, message="it has changed since it was read; plan again")
         if isinstance(action, Delete | ResourceAction):
             return answer
-        stored = asked.outcome.written.get(action.key)
+        stored = outcome.written.get(action.key)
         if stored is None:
             return answer
         changed, added = self._differences(action, stored, plan)
@@ -196,8 +185,8 @@ class ServerDryRun:
         return tuple(StoredField.of(each) for each in found if each.before is not NOTHING), tuple(added)
 
 
-def _is_in(action: Action, actions: Sequence[Action | None]) -> bool:
-    return any(each is action for each in actions)
+def _is_in(action: Action, answers: Iterable[Answer]) -> bool:
+    return any(each.action is action for each in answers)
 
 
 def _is_refusal(failed: Failed) -> bool:

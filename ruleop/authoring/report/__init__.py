@@ -1,17 +1,7 @@
 """Formats plans: as text for people and as JSON for programs."""
 
 from ruleop.authoring.report.change_summary import ChangeSummary, differing_lines
-from ruleop.authoring.report.planned import (
-    HIDDEN,
-    INLINE,
-    Answer,
-    Planned,
-    StoredField,
-    Verdict,
-    as_document,
-    plan_document,
-    rendered_document,
-)
+from ruleop.authoring.report.documents import as_document
 from ruleop.authoring.report.spans import (
     Line,
     Place,
@@ -28,29 +18,30 @@ from ruleop.authoring.report.spans import (
     wrapped,
 )
 from ruleop.authoring.report.tree import digraph, quoted, tree_lines, view_graph, view_row
-from ruleop.authoring.report.view_text import explanation_lines, plan_lines
+from ruleop.authoring.report.view_json import history_document, plan_document, rendered_document, view_document
+from ruleop.authoring.report.view_text import explanation_lines, history_lines, plan_lines
 from ruleop.authoring.report.views import (
+    Answer,
     EventView,
     LastWrite,
     ManagedField,
     ObjectView,
+    PastChange,
     RenderedLine,
-    ResourceIdentity,
     ResourceView,
+    StoredField,
+    Verdict,
+    What,
     is_ready,
     object_problems,
     object_view,
     pod_reason,
     view_of_objects,
-    view_of_plan,
     view_without_object,
     wait_message,
-    waits_of,
 )
 
 __all__ = [
-    "HIDDEN",
-    "INLINE",
     "Answer",
     "ChangeSummary",
     "EventView",
@@ -58,15 +49,15 @@ __all__ = [
     "Line",
     "ManagedField",
     "ObjectView",
+    "PastChange",
     "Place",
-    "Planned",
     "RenderedLine",
-    "ResourceIdentity",
     "ResourceView",
     "Span",
     "StoredField",
     "Tone",
     "Verdict",
+    "What",
     "ago",
     "as_document",
     "counted",
@@ -74,6 +65,8 @@ __all__ = [
     "digraph",
     "excerpt",
     "explanation_lines",
+    "history_document",
+    "history_lines",
     "in_columns",
     "is_ready",
     "listed",
@@ -88,12 +81,11 @@ __all__ = [
     "sections",
     "styled",
     "tree_lines",
+    "view_document",
     "view_graph",
     "view_of_objects",
-    "view_of_plan",
     "view_row",
     "view_without_object",
     "wait_message",
-    "waits_of",
     "wrapped",
 ]

@@ -11,8 +11,9 @@ from collections import Counter
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from ruleop.authoring.report.planned import HIDDEN, Verdict, as_document
+from ruleop.authoring.report.documents import HIDDEN, as_document
 from ruleop.authoring.report.spans import Line, Place, Span, Tone, fitted, listed
+from ruleop.authoring.report.views import Verdict
 from ruleop.messages import shortened
 from ruleop.planning.changes import NOTHING, Difference, Verb, changes, flow, is_mark, leaves, verb_of
 from ruleop.planning.model.actions import AddFinalizer, Delete, Expire, FinalizerAction, RemoveFinalizer
@@ -22,12 +23,11 @@ from ruleop.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ruleop.authoring.report.planned import Answer, Planned
+    from ruleop.authoring.report.views import Answer, ResourceView
     from ruleop.errors import Site
     from ruleop.kubernetes.kinds import Object
     from ruleop.language.rules import Rollout, Rule
     from ruleop.planning import Action, Plan
-    from ruleop.planning.model.observed import Kinds
 
 
 # -- changes as text ---------------------------------------------------------------------------------------------------
@@ -47,9 +47,12 @@ def sign_of(action: Action) -> str:
     return "+" if isinstance(action, AddFinalizer) or verb_of(action) is Verb.CREATE else "~"
 
 
-def shown_changes(action: Action, kinds: Kinds, plan: Plan) -> tuple[list[Difference], str]:
+def shown_changes(action: Action, view: ResourceView) -> tuple[list[Difference], str]:
     """The fields that an action changes, and how ruleop's own metadata is mentioned, which is not among them: `and`,
     `only`, or empty if it does not change."""
+    plan, kinds = view.plan, view.kinds
+    assert plan is not None
+    assert kinds is not None
     found = changes(action, kinds, plan.masks)
     shown = [each for each in found if not is_mark(each, plan.uid)]
     return shown, "" if len(shown) == len(found) else "and" if shown else "only"
@@ -193,20 +196,20 @@ class ChangeSummary:
     rollouts: dict[str, tuple[Rollout, list[WaveView]]] = field(default_factory=dict, metadata=HIDDEN)
     """The custom resources that an edit reaches in waves, by rule."""
 
-    def add(self, planned: Planned, kinds: Kinds) -> None:
+    def add(self, view: ResourceView) -> None:
         self.resources += 1
-        plan, name = planned.plan, planned.title
-        if planned.rule is None:
+        plan, name = view.plan, view.title
+        if view.chosen is None:
             self.unmatched += 1
             return
         if plan is None:
             self.failed += 1
-            self._group(self.problems, ProblemCause(planned.rule.title, "", "Unplanned", None), planned.error).add(name)
+            self._group(self.problems, ProblemCause(view.chosen.title, "", "Unplanned", None), view.error).add(name)
             return
         if plan.actions:
             self.changed += 1
             for action in plan.actions:
-                self._add_action(plan, action, kinds, name)
+                self._add_action(plan, action, view)
         elif not plan.quiet:
             self.status_only += 1
         if plan.held:
@@ -216,7 +219,7 @@ class ChangeSummary:
             for problem in plan.problems:
                 cause = ProblemCause(plan.rule, problem.child, problem.reason, problem.site)
                 self._group(self.problems, cause, problem.message).add(name)
-        for answer in planned.answers:
+        for answer in view.answers:
             self._add_answer(plan.rule, answer, name)
 
     def _add_answer(self, rule: str, answer: Answer, name: str) -> None:
@@ -234,15 +237,15 @@ class ChangeSummary:
         if not view.exempt:
             self.rollouts.setdefault(rule.title, (rule.rollout, []))[1].append(view)
 
-    def _add_action(self, plan: Plan, action: Action, kinds: Kinds, name: str) -> None:
-        verb, sign = verb_of(action).do, sign_of(action)
+    def _add_action(self, plan: Plan, action: Action, view: ResourceView) -> None:
+        name, verb, sign = view.title, verb_of(action).do, sign_of(action)
         if isinstance(action, Delete) and action.why == "recreate":
             verb = "delete and recreate"
         if isinstance(action, FinalizerAction):
             self._group(self.changes, FieldChange(plan.rule, "", sign, verb, action.finalizer)).add(name)
             return
         whole = FieldChange(plan.rule, action.child, sign, verb, action.key.kind)
-        shown, extent = shown_changes(action, kinds, plan)
+        shown, extent = shown_changes(action, view)
         for each in shown:
             self._group(self.changes, replace(whole, field=each.path)).add(name, _values(each))
         if not shown:

@@ -117,10 +117,12 @@ def fitted(head: Line, rest: Line, indent: str) -> Iterator[Line]:
         yield (Span(indent), *rest)
 
 
-def in_columns(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+def in_columns(rows: Sequence[Line]) -> Iterator[Line]:
+    """The rows with cells of one width in each column, without columns that are empty."""
+    widths = [max(len(cell.text) for cell in column) for column in zip(*rows, strict=True)]
     for row in rows:
-        yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+        cells = (Span(f"{cell.text:<{width}}", cell.tone) for cell, width in zip(row, widths, strict=True) if width)
+        yield tuple(span for cell in cells for span in (Span("  "), cell))[1:]
 
 
 def listed(names: Sequence[str], limit: int) -> str:

@@ -72,13 +72,13 @@ def view_row(view: ResourceView, notes: Mapping[int, str] | None = None) -> Tree
     """A view as the root of a tree. `notes`: of its objects, by their number. A message that is among the problems is
     not repeated."""
     namespace = view.obj["metadata"].get("namespace") or ""
-    above = {each.message for each in view.planned.problems}
+    above = {each.message for each in view.errors}
     by_child: dict[object, list[TreeRow]] = {}
     for number, each in enumerate(view.objects):
         row = _object_row(each, namespace, above, (notes or {}).get(number, ""))
         by_child.setdefault(each.child or number, []).append(row)
     rows = tuple(_child_row(found) for found in by_child.values())
-    return TreeRow(view.planned.title, view.state, view.tone, view.message, rows=rows)
+    return TreeRow(view.title, view.state, view.tone, view.message, rows=rows)
 
 
 def _object_row(each: ObjectView, namespace: str, above: Container[str], note: str = "") -> TreeRow:
@@ -130,7 +130,7 @@ def view_graph(view: ResourceView) -> str:
 
 
 def _statements(view: ResourceView) -> Iterator[str]:
-    title = f"{view.resource.kind}/{view.resource.name}"
+    title = f"{view.key.kind}/{view.key.name}"
     yield f"root [label={quoted(title, view.state)}, fillcolor={_COLOURS[view.tone]}];"
     nodes: dict[str, str] = {}
     for number, each in enumerate(view.objects):

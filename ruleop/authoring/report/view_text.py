@@ -1,5 +1,5 @@
-"""The text of `plan` and `explain`: the tree, why a custom resource is not ready, its conditions, and what the next
-pass does.
+"""The text of `plan`, `explain` and `history`: the tree, why a custom resource is not ready, its conditions, what the
+next pass does, and what has changed.
 
 The reasons are never cut: the end of a message is usually what matters. Lines are wrapped at `WIDTH`.
 """
@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.report.change_summary import SIGNS, difference_lines, shown_changes, sign_of
-from ruleop.authoring.report.planned import Verdict
 from ruleop.authoring.report.spans import (
     WIDTH,
     Line,
@@ -21,24 +20,26 @@ from ruleop.authoring.report.spans import (
     ago,
     counted,
     fitted,
+    in_columns,
     in_words,
     sections,
     wrapped,
 )
 from ruleop.authoring.report.tree import tree_lines, view_row
+from ruleop.authoring.report.views import Verdict, What
 from ruleop.language.status_limits import unwritten
 from ruleop.messages import shortened
 from ruleop.planning.changes import Verb, differences, flow, reason_for, verb_of
 from ruleop.planning.model.actions import Action, AddFinalizer, FinalizerAction, ServerSideApply, distinct
 from ruleop.planning.model.conditions import NEGATIVE, find_condition, type_of
 from ruleop.planning.model.marks import PAUSED, is_paused
+from ruleop.planning.rollout import SHORT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from ruleop.authoring.report.planned import Answer
     from ruleop.authoring.report.tree import TreeRow
-    from ruleop.authoring.report.views import ManagedField, ObjectView, ResourceView, WaitView
+    from ruleop.authoring.report.views import Answer, ManagedField, ObjectView, PastChange, ResourceView, WaitView
     from ruleop.kubernetes.kinds import ObjectKey
     from ruleop.planning.plan import Plan
 
@@ -49,6 +50,20 @@ MAX_UNREADY: Final = 12
 MAX_FIELDS: Final = 12
 """Fields of one object that are listed; all of them with `every_field`."""
 
+MAX_CHANGES: Final = 200
+"""The latest changes that are listed; `-o json` has all."""
+
+MAX_NAMED: Final = 4
+"""Fields of one write that are named; of more, the groups that they are in."""
+
+MAX_GROUPS: Final = 6
+MAX_TITLE: Final = 28
+"""Characters of a name in front of the text of its change; that of a longer one is below it."""
+
+ONE_TIME: Final = (
+    "The API server keeps one time for each field manager of an object: that of its last write, with all fields that "
+    "the manager owns."
+)
 _OWN_FIELDS: Final = frozenset({"conditions", "observedGeneration"})  # of a status; conditions are shown separately
 _ABOVE: Final = {"name conflict", "not desired"}
 """States that are among the errors or the actions."""
@@ -95,6 +110,20 @@ def explanation_lines(
     )
 
 
+def history_lines(view: ResourceView) -> Iterator[Line]:
+    """The past changes of a custom resource, its children and the rules."""
+    generation = view.obj["metadata"].get("generation")
+    note = f"(generation {generation})" if generation is not None else ""
+    notes = (line for text in (ONE_TIME, *view.notes) for line in wrapped(text, "", Tone.FAINT))
+    return sections(
+        [
+            ("", tree_lines([replace(view_row(view), text="", note=note)])),
+            ("", _change_lines(view)),
+            ("", notes),
+        ]
+    )
+
+
 class _ViewText:
     """`place` formats a place in the project's files, and `source` gives its line; empty: unknown."""
 
@@ -122,7 +151,7 @@ class _ViewText:
 
     def reasons(self) -> Iterator[Line]:
         view = self.view
-        for problem in distinct(view.planned.problems):
+        for problem in distinct(view.errors):
             site = f"{self.place(problem.site)}: " if problem.site is not None else ""
             yield from wrapped(f"{problem.child}: {site}{problem.message}", "  ! ", Tone.BAD)
         # Before the waits, which often wait for them.
@@ -170,34 +199,29 @@ class _ViewText:
         self, found: Iterable[Mapping[str, Any]], before: Mapping[str, str], indent: str
     ) -> Iterator[Line]:
         """`before`: the statuses that they had, by their types."""
-        rows = []
+        rows, messages = [], []
         for each in found:
             type_, status = str(each.get("type")), str(each.get("status"))
             was, good = before.get(type_, status), (status == "True") != (type_ in NEGATIVE)
             tone = Tone.WAIT if not good else Tone.FAINT if type_ in NEGATIVE else Tone.GOOD
             since = self.ago(str(each["lastTransitionTime"])) if each.get("lastTransitionTime") else ""
             turn = status if was == status else f"{was} -> {status}"
-            rows.append((type_, turn, tone, str(each.get("reason") or ""), since, str(each.get("message") or "")))
-        types, turns, reasons = (max((len(str(row[at])) for row in rows), default=0) for at in (0, 1, 3))
-        for type_, turn, tone, reason, since, message in rows:
-            head: Line = (
-                Span(f"{indent}{type_:<{types}}  "),
-                Span(f"{turn:<{turns}}  ", tone),
-                Span(f"{reason:<{reasons}}  {since}".rstrip() if since else reason),
-            )
-            yield from fitted(head, (Span(message, Tone.FAINT),), f"{indent}    ") if message else [head]
+            rows.append((Span(indent + type_), Span(turn, tone), Span(str(each.get("reason") or "")), Span(since)))
+            messages.append(Span(str(each.get("message") or ""), Tone.FAINT))
+        for head, message in zip(in_columns(rows), messages, strict=True):
+            yield from fitted(head, (message,), f"{indent}    ") if message.text else [head]
 
     # -- plan ----------------------------------------------------------------------------------------------------------
 
     def planned_tree(self) -> Iterator[Line]:
         account = f", written as the ServiceAccount {self.plan.account}" if self.plan.account is not None else ""
         note = f"by the rule {self.plan.rule}{account}"
-        if number := self.view.planned.number:
+        if number := self.view.number:
             yield (Span(f"pass {number}", Tone.FAINT),)
         yield from tree_lines([replace(self.row(), state="", text="", note=note)])
 
     def actions(self) -> Iterator[Line]:
-        answers = {id(each.action): self._without_problem(each) for each in self.view.planned.answers}
+        answers = {id(each.action): self._without_problem(each) for each in self.view.answers}
         for action in self.plan.actions:
             yield from self._action(action)
             if (answer := answers.pop(id(action), None)) is not None:
@@ -209,7 +233,7 @@ class _ViewText:
         for held in self.plan.held:
             verb = Verb.DELETE if held.verb == "deletion" else Verb.RELEASE
             yield self._action_line("!", verb, self.title(held.key), f"held back {held.why}")
-        for answer in self.view.planned.answers:
+        for answer in self.view.answers:
             if answer.action is None:
                 yield (Span(f"? {answer.child}: ", Tone.WAIT), *(Span(text) for text in answer.lines()))
 
@@ -244,8 +268,7 @@ class _ViewText:
         )
 
     def _changes(self, action: Action) -> Iterator[Line]:
-        assert self.view.kinds is not None
-        shown, extent = shown_changes(action, self.view.kinds, self.plan)
+        shown, extent = shown_changes(action, self.view)
         for each in shown:
             yield from difference_lines(each)
         if extent:
@@ -389,15 +412,14 @@ class _ViewText:
         return "; ".join(f"{each.manager} ({each.operation}), {self.ago(each.time)}" for each in field.managers)
 
     def events(self) -> Iterator[Line]:
+        rows = []
         for each in self.view.events:
             tone = Tone.BAD if each.type == "Warning" else Tone.GOOD
             count = f" (x{each.count})" if each.count > 1 else ""
-            head = (
-                Span(f"  {self.ago(each.time):<10}  ", Tone.FAINT),
-                Span(f"{each.reason}{count}", tone),
-                Span(f"  {self.title(each.key)}"),
-            )
-            yield from fitted(head, (Span(each.message),), " " * 14)
+            ago = Span(f"  {self.ago(each.time)}", Tone.FAINT)
+            rows.append((ago, Span(f"{each.reason}{count}", tone), Span(self.title(each.key))))
+        for head, event in zip(in_columns(rows), self.view.events, strict=True):
+            yield from fitted(head, (Span(event.message),), " " * 14)
 
     def next_reconcile(self) -> Iterator[Line]:
         view = self.view
@@ -420,3 +442,64 @@ def _answer_lines(answer: Answer) -> Iterator[Line]:
     for text in answer.lines():
         yield (Span(f"      {text}", tone),)
         tone = Tone.CHANGE
+
+
+# -- history -----------------------------------------------------------------------------------------------------------
+
+
+def _change_lines(view: ResourceView) -> Iterator[Line]:
+    if earlier := view.changes[:-MAX_CHANGES]:
+        yield (Span(f"  {len(earlier)} earlier changes are not shown (-o json has them)", Tone.FAINT),)
+    shown = view.changes[-MAX_CHANGES:]
+    namespace = view.key.namespace
+    titles = [change.key.title(namespace) if change.key is not None else "rules" for change in shown]
+    width = max((len(title) for title in titles if len(title) <= MAX_TITLE), default=0)
+    for change, title in zip(shown, titles, strict=True):
+        head = f"  {change.time}  {ago(change.time, view.now):<10}  "
+        start = (Span(head, Tone.FAINT), Span(f"{title:<{width}}", Tone.TITLE if change.key is None else Tone.PLAIN))
+        lines = list(wrapped(_change(change), " " * (len(head) + width + 2), _tone(change)))
+        yield (*start, Span("  "), lines.pop(0)[1]) if len(title) <= width else start
+        yield from lines
+
+
+def _change(change: PastChange) -> str:
+    match change.what:
+        case What.RULES:
+            environment = ", with environment variables" if change.environment else ""
+            held_back = "; held back here by its rollout" if change.held_back else ""
+            number = (change.revision or "")[:SHORT]
+            return f"revision {number}{' again' if change.again else ''}{environment}{held_back}"
+        case What.RELEASED:
+            return f"the rollout of revision {(change.revision or '')[:SHORT]} reached it"
+        case What.CREATED:
+            return "created"
+        case What.DELETION:
+            return "deletion requested"
+        case What.EVENT:
+            assert change.event is not None
+            count = f" (x{change.event.count})" if change.event.count > 1 else ""
+            return f"{change.event.reason}{count}: {change.event.message}"
+    assert change.write is not None
+    if change.what is What.STATUS:
+        return f"status written by {change.write.manager}"
+    generation = f" (generation {change.generation})" if change.generation is not None else ""
+    names: Sequence[str] = change.fields or ()
+    if len(names) > MAX_NAMED:
+        groups = [*dict.fromkeys(".".join(name.partition("[")[0].split(".")[:2]) for name in names)]
+        more = [f"{len(groups) - MAX_GROUPS} more"] if len(groups) > MAX_GROUPS else []
+        where = _in_words([*groups[:MAX_GROUPS], *more])
+        return f"written by {change.write.manager}, which owns {len(names)} fields in {where}{generation}"
+    return f"written by {change.write.manager}, which owns {_in_words(names)}{generation}"
+
+
+def _in_words(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def _tone(change: PastChange) -> Tone:
+    if change.event is not None:
+        return Tone.BAD if change.event.type == "Warning" else Tone.GOOD
+    if change.what in {What.RULES, What.RELEASED, What.DELETION}:
+        return Tone.CHANGE
+    is_edit = change.what is What.WRITTEN and change.write is not None and not change.write.is_ruleop
+    return Tone.WAIT if is_edit else Tone.PLAIN

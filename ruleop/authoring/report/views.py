@@ -1,22 +1,25 @@
-"""The model of what is reported about a custom resource, for `explain`, `plan`, `dev` and the page.
+"""The model of what is reported about a custom resource, for `explain`, `plan`, `history`, `dev` and the page.
 
-A view is made from what is known: of a plan by `view_of_plan`, with what a cluster knows by `explain`, without rules by
-`view_of_objects`. Each form is made from the view alone: text by `view_text`, JSON by `as_document` and
-`plan_document`, HTML by the templates of the page. Values of Secrets are masked when a view is made. The names of
-fields are those of the document.
+A view is made from what is known: a plan, what `explain` or `history` finds in a cluster, or, without rules, objects
+alone. Each form is made from the view alone: text by `view_text`, JSON by `view_json`, HTML by the templates of the
+page. Values of Secrets are masked in the texts of a view when it is made, and in the objects of a plan's actions when
+they are shown. The names of fields are those of the document.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
+from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from ruleop.authoring.report.planned import HIDDEN, NULL, Planned, plan_document
-from ruleop.authoring.report.spans import Tone
-from ruleop.kubernetes.kinds import GroupKind, ObjectKey
+from ruleop.authoring.report.documents import HIDDEN, INLINE, NULL
+from ruleop.authoring.report.spans import Tone, listed
+from ruleop.kubernetes.kinds import GroupKind, Kind, ObjectKey
 from ruleop.kubernetes.names import PATCH_MANAGER
+from ruleop.messages import shortened
 from ruleop.planning import read_record, readiness
+from ruleop.planning.changes import NOTHING, flow
 from ruleop.planning.model.actions import State, distinct
 from ruleop.planning.model.conditions import find_condition
 from ruleop.planning.model.managers import FieldsManager, managers_on
@@ -28,8 +31,12 @@ if TYPE_CHECKING:
 
     from ruleop.errors import Site
     from ruleop.kubernetes.kinds import Object
-    from ruleop.planning import ChildReport, Plan, Wait
+    from ruleop.language.rules import Rule
+    from ruleop.planning import ChildReport, Plan, Problem, Wait
+    from ruleop.planning.changes import Difference
+    from ruleop.planning.model.actions import Action
     from ruleop.planning.model.observed import Kinds
+    from ruleop.planning.plan import Blocking
 
 
 # -- why an object is not ready ----------------------------------------------------------------------------------------
@@ -47,23 +54,20 @@ def object_problems(obj: Object) -> tuple[str, ...]:
     status = obj.get("status")
     if not isinstance(status, Mapping):
         return ()
-    found = list(_of_containers(status)) if obj.get("kind") == "Pod" else []
-    found += _of_conditions(status, scheduling_only=obj.get("kind") == "Pod" and bool(found))
+    is_pod = obj.get("kind") == "Pod"
+    found = [text for _, text in _of_containers(status)] if is_pod else []
+    found += _of_conditions(status, scheduling_only=is_pod and bool(found))
     return tuple(dict.fromkeys(found))
 
 
 def pod_reason(pod: Object) -> str:
     """One word for the state of a pod, as `kubectl get pods` shows it."""
     status: Mapping[str, Any] = pod.get("status") or {}
-    for which in ("initContainerStatuses", "containerStatuses"):
-        for each in status.get(which) or ():
-            state: Mapping[str, Any] = each.get("state") or {}
-            for name in ("waiting", "terminated"):
-                if (reason := (state.get(name) or {}).get("reason")) not in {None, *_NORMAL}:
-                    return str(reason)
-    for each in status.get("conditions") or ():
-        if each.get("type") == "PodScheduled" and each.get("status") == "False":
-            return str(each.get("reason") or "Unscheduled")
+    if reason := next(filter(None, (reason for reason, _ in _of_containers(status))), None):
+        return str(reason)
+    scheduled = find_condition(pod, "PodScheduled")
+    if scheduled.get("status") == "False":
+        return str(scheduled.get("reason") or "Unscheduled")
     return str(status.get("phase", ""))
 
 
@@ -78,7 +82,8 @@ def _of_conditions(status: Mapping[str, Any], *, scheduling_only: bool) -> Itera
             yield _joined(f"{type_} is {value}", each.get("reason"), each.get("message"))
 
 
-def _of_containers(status: Mapping[str, Any]) -> Iterator[str]:
+def _of_containers(status: Mapping[str, Any]) -> Iterator[tuple[Any, str]]:
+    """The reason of the state of each container that is not well, which may be missing, and a sentence."""
     for which in ("initContainerStatuses", "containerStatuses"):
         statuses = status.get(which)
         for each in statuses if isinstance(statuses, list) else ():
@@ -86,20 +91,20 @@ def _of_containers(status: Mapping[str, Any]) -> Iterator[str]:
                 yield from _of_container(each, is_init=which == "initContainerStatuses")
 
 
-def _of_container(status: Mapping[str, Any], *, is_init: bool) -> Iterator[str]:
+def _of_container(status: Mapping[str, Any], *, is_init: bool) -> Iterator[tuple[Any, str]]:
     title = f"{'init container' if is_init else 'container'} {status.get('name')}"
     state: Mapping[str, Any] = status.get("state") or {}
     last: Mapping[str, Any] = (status.get("lastState") or {}).get("terminated") or {}
     waiting, ended = state.get("waiting"), state.get("terminated")
-    if waiting and waiting.get("reason") not in _NORMAL:
-        yield _joined(title, waiting.get("reason"), waiting.get("message"))
+    if waiting and (reason := waiting.get("reason")) not in _NORMAL:
+        yield reason, _joined(title, reason, waiting.get("message"))
     elif ended and ended.get("exitCode"):
-        yield _joined(title, _ended(ended), ended.get("message"))
+        yield ended.get("reason"), _joined(title, _ended(ended), ended.get("message"))
     elif "running" in state and not is_init and not status.get("ready"):
-        yield f"{title}: runs, and its readiness probe does not succeed"
+        yield None, f"{title}: runs, and its readiness probe does not succeed"
     if last:
-        restarts = status.get("restartCount") or 0
-        yield _joined(f"{title} has restarted {restarts} times", f"the last one {_ended(last)}", last.get("message"))
+        restarts = f"{title} has restarted {status.get('restartCount') or 0} times"
+        yield None, _joined(restarts, f"the last one {_ended(last)}", last.get("message"))
 
 
 def _ended(state: Mapping[str, Any]) -> str:
@@ -193,6 +198,69 @@ class ObjectView:
         )
 
 
+# -- answers of the API server -----------------------------------------------------------------------------------------
+
+MAX_PATHS: Final = 4
+"""The number of fields added by the server that are named on the line of a write."""
+
+
+class Verdict(Enum):
+    """The API server's response to the dry run of a write."""
+
+    ACCEPTED = "accepted"
+    REFUSED = "refused"
+    UNASKED = "unasked"
+
+
+_WORDS: Final = {
+    Verdict.ACCEPTED: "accepted by the server",
+    Verdict.REFUSED: "refused by the server",
+    Verdict.UNASKED: "cannot be asked",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredField:
+    """A field that the server stores with another value than it was sent."""
+
+    field: str
+    sent: Any
+    stored: Any  # None: it is removed
+
+    @classmethod
+    def of(cls, change: Difference) -> StoredField:
+        return cls(change.path, change.before, None if change.after is NOTHING else change.after)
+
+    def __str__(self) -> str:
+        stored = "(removed)" if self.stored is None else shortened(flow(self.stored))
+        return f"{self.field}: {shortened(flow(self.sent))} -> {stored}"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to one write; without an action, why a child that waits cannot be asked about. Texts and values that
+    may come from a Secret are masked."""
+
+    verdict: Verdict
+    child: str
+    action: Action | None = field(default=None, metadata=HIDDEN)
+    message: str = ""
+    changed: tuple[StoredField, ...] = ()
+    added: tuple[str, ...] = ()  # paths of fields that the server adds: defaults, and what webhooks set
+    warnings: tuple[str, ...] = ()
+
+    def lines(self) -> Iterator[str]:
+        """The answer in sentences, the first of which has the verdict."""
+        adds = f"; the server adds {listed(self.added, MAX_PATHS)}" if self.added else ""
+        message = f": {self.message}" if self.message else ""
+        yield f"{_WORDS[self.verdict]}{message}{adds}"
+        yield from (f"the server changes {each}" for each in self.changed)
+        yield from (f"the server warns: {each}" for each in self.warnings)
+
+
+# -- custom resources -------------------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, slots=True)
 class ReadValue:
     """A name that an expression reads, and its current value as text."""
@@ -224,53 +292,94 @@ class EventView:
     time: str  # of the last occurrence
     count: int = 1
 
+    @classmethod
+    def of(cls, event: Mapping[str, Any]) -> EventView | None:
+        """None if it names no object."""
+        about = event.get("involvedObject")
+        if not isinstance(about, Mapping):
+            return None
+        kind = Kind.parse(str(about.get("apiVersion", "")), str(about.get("kind", "")))
+        key = ObjectKey(kind.group, kind.kind, about.get("namespace") or "", str(about.get("name", "")))
+        series: Mapping[str, Any] = event.get("series") or {}
+        times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
+        time = next(filter(None, times), None) or event["metadata"].get("creationTimestamp") or ""
+        count = series.get("count") or event.get("count") or 1
+        type_, reason, message = (str(event.get(name) or "") for name in ("type", "reason", "message"))
+        return cls(key, type_, reason, message.strip(), f"{time[:19]}Z" if time else "", count)
+
+
+class What(Enum):
+    """The kinds of changes, in the order in which those of one second are listed."""
+
+    RULES = "rules"
+    RELEASED = "released"
+    CREATED = "created"
+    WRITTEN = "written"
+    STATUS = "status"
+    EVENT = "event"
+    DELETION = "deletion"
+
 
 @dataclass(frozen=True, slots=True)
-class ResourceIdentity:
-    """The identity of a custom resource, and how far the operator has come with it."""
+class PastChange:
+    """One change of a custom resource, of a child, or of the rules. A field that does not belong to its sort is
+    None."""
 
-    api_version: str
-    kind: str
-    namespace: str
-    name: str
-    uid: str
-    generation: int | None
-    observed_generation: int | None
-
-    @classmethod
-    def of(cls, obj: Object) -> ResourceIdentity:
-        metadata, status = obj["metadata"], obj.get("status")
-        observed = status.get("observedGeneration") if isinstance(status, Mapping) else None
-        name, uid, generation = metadata["name"], metadata.get("uid", ""), metadata.get("generation")
-        return cls(obj["apiVersion"], obj["kind"], metadata.get("namespace", ""), name, uid, generation, observed)
+    time: str  # RFC 3339
+    what: What
+    key: ObjectKey | None = None  # None: the rules
+    write: LastWrite | None = field(default=None, metadata=INLINE)
+    fields: tuple[str, ...] | None = None  # that the manager owns
+    generation: int | None = None  # after the last edit of the custom resource
+    event: EventView | None = field(default=None, metadata=INLINE)
+    revision: str | None = None
+    environment: bool | None = None  # whether the revision reads variables
+    held_back: bool | None = None  # whether a rollout has not brought the revision to the custom resource
+    again: bool = field(default=False, metadata=HIDDEN)  # whether the revision was in force before
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceView:
-    """A custom resource, its objects, and what explains their state."""
+    """A custom resource, its objects, the plan of its next pass, and what explains their state."""
 
-    planned: Planned = field(metadata=HIDDEN)
-    kinds: Kinds | None = field(default=None, metadata=HIDDEN)
-    now: str = field(default="", metadata=HIDDEN)
-    waits: tuple[WaitView, ...] = ()
-    objects: tuple[ObjectView, ...] = ()
+    obj: Object  # as the API server has it or would store it
+    plan: Plan | None = None
+    chosen: Rule | None = None  # None: no rule selects it
+    error: str = ""  # why there is no plan
+    answers: tuple[Answer, ...] = ()  # of the API server to a dry run
+    number: int = 0  # of the pass, if there are several
+    kinds: Kinds | None = None  # of the plan
+    now: str = ""
+    found: tuple[ObjectView, ...] | None = None  # None: only the plan knows objects
     events: tuple[EventView, ...] = ()  # the latest first
+    changes: tuple[PastChange, ...] = ()  # of `history`, the oldest first
     operator: str = ""  # what is known about the operator, as a sentence
     notes: tuple[str, ...] = ()  # what is not shown, and why
 
-    DERIVED: ClassVar = ("resource", "ready", "state", "message", "rule", "problems", "conditions", "next")
+    def __post_init__(self) -> None:
+        if self.plan is not None:
+            object.__setattr__(self, "plan", _with_masked_texts(self.plan))
 
     @property
-    def obj(self) -> Object:
-        return self.planned.resource
+    def key(self) -> ObjectKey:
+        return ObjectKey.of(self.obj)
 
     @property
-    def plan(self) -> Plan | None:
-        return self.planned.plan
+    def title(self) -> str:
+        _, kind, namespace, name = self.key
+        return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
 
     @property
-    def resource(self) -> ResourceIdentity:
-        return ResourceIdentity.of(self.obj)
+    def errors(self) -> tuple[Problem, ...]:
+        return self.plan.problems if self.plan is not None else ()
+
+    @property
+    def objects(self) -> tuple[ObjectView, ...]:
+        """Of a plan alone, the objects in the order of the rules, with their states after the pass. Which of them
+        exist, it does not show."""
+        if self.found is not None or self.plan is None:
+            return self.found or ()
+        return tuple(found for report in self.plan.children for found in _reported_objects(report, self))
 
     @property
     def ready(self) -> bool:
@@ -291,21 +400,22 @@ class ResourceView:
     @property
     def rule(self) -> str | None:
         """None: there are no rules, or none selects the resource."""
-        rule = self.planned.rule
-        return self.plan.rule if self.plan is not None else rule.title if rule is not None else None
+        if self.plan is not None:
+            return self.plan.rule
+        return self.chosen.title if self.chosen is not None else None
 
     @property
     def problems(self) -> tuple[str, ...]:
-        return tuple(f"{each.child}: {each.message}" for each in distinct(self.planned.problems))
+        return tuple(f"{each.child}: {each.message}" for each in distinct(self.errors))
+
+    @property
+    def waits(self) -> tuple[WaitView, ...]:
+        return tuple(_waits(self.plan)) if self.plan is not None else ()
 
     @property
     def conditions(self) -> list[Any]:
         found = (self.obj.get("status") or {}).get("conditions")
         return found if isinstance(found, list) else []
-
-    @property
-    def next(self) -> dict[str, Any] | None:
-        return plan_document(self.planned) if self.plan is not None else None
 
     def _state(self) -> tuple[str, str, Tone]:
         """State, message and tone by the condition Ready; by that of the plan if the rule writes no status."""
@@ -347,7 +457,7 @@ def view_of_objects(obj: Object, children: Iterable[Object], patched: Iterable[O
     for each in patched:
         child = next((found.child for found in managers_on(each) if found.part_of == label), "")
         objects.append(ObjectView(ObjectKey.of(each), "has its fields", child=child))
-    return ResourceView(Planned(obj), objects=tuple(sorted(objects, key=lambda found: found.key[1:])))
+    return ResourceView(obj, found=tuple(sorted(objects, key=lambda found: found.key[1:])))
 
 
 def object_view(obj: Object) -> ObjectView:
@@ -368,29 +478,43 @@ def object_view(obj: Object) -> ObjectView:
 # A plan as a view of its custom resource: the objects with their states after the pass, and what is waited for.
 
 
-def view_of_plan(planned: Planned, kinds: Kinds) -> ResourceView:
-    """A custom resource by its plan alone: the objects in the order of the rules, with their states after the pass.
-    Which of them exist, it does not show."""
-    assert planned.plan is not None
-    objects = [found for report in planned.plan.children for found in _reported_objects(report, planned)]
-    return ResourceView(planned, kinds, waits=tuple(waits_of(planned.plan)), objects=tuple(objects))
+def _with_masked_texts(plan: Plan) -> Plan:
+    text = plan.masks.text
+    return replace(
+        plan,
+        waits=tuple(replace(wait, for_what=text(wait.for_what)) for wait in plan.waits),
+        blocking=tuple(
+            replace(each, values=tuple((path, text(value)) for path, value in each.values)) for each in plan.blocking
+        ),
+        problems=tuple(replace(problem, message=text(problem.message)) for problem in plan.problems),
+        children=tuple(
+            replace(
+                child,
+                message=text(child.message),
+                objects=tuple(replace(each, message=text(each.message)) for each in child.objects),
+            )
+            for child in plan.children
+        ),
+        conditions=plan.conditions.with_messages(text) if plan.conditions is not None else None,
+        events=tuple(replace(event, message=text(event.message)) for event in plan.events),
+    )
 
 
-def _reported_objects(report: ChildReport, planned: Planned) -> Iterator[ObjectView]:
+def _reported_objects(report: ChildReport, view: ResourceView) -> Iterator[ObjectView]:
     for each in report.objects:
         message = wait_message(each.message) if each.state is State.WAITING else each.message
         yield ObjectView(each.key, each.state.value, message, report.id, _template_of(report), exists=False)
     if not report.objects:
-        yield view_without_object(report, planned, report.state.value)
+        yield view_without_object(report, view, report.state.value)
 
 
-def view_without_object(report: ChildReport, planned: Planned, state: str) -> ObjectView:
+def view_without_object(report: ChildReport, view: ResourceView, state: str) -> ObjectView:
     """A child that has no object in the plan: it waits, cannot be rendered, or is not desired."""
-    every_child = planned.rule.every_child if planned.rule is not None else ()
+    every_child = view.chosen.every_child if view.chosen is not None else ()
     child = next((each for each in every_child if each.id == report.id), None)
     kinds = {kind.versionless for kind in child.kinds} if child is not None else set()
     kind = kinds.pop() if len(kinds) == 1 else GroupKind("", "")
-    key = ObjectKey(*kind, planned.resource["metadata"].get("namespace") or "", "")
+    key = ObjectKey(*kind, view.obj["metadata"].get("namespace") or "", "")
     message = wait_message(report.message) if report.state is State.WAITING else report.message
     return ObjectView(key, state, message, report.id, _template_of(report), exists=False)
 
@@ -405,25 +529,25 @@ def wait_message(text: str) -> str:
     return "waitFor is not true" if text.startswith("waitFor: ") else f"waits for {text}" if text else ""
 
 
-def waits_of(plan: Plan) -> Iterator[WaitView]:
+def _waits(plan: Plan) -> Iterator[WaitView]:
     """The waits, and the `readyWhen` that are not true, each with what its expression reads."""
     blocking = {(each.child, each.key): each for each in plan.blocking}
     states = {each.id: each for each in plan.children}
     for wait in plan.waits:
-        expression = blocking.get((wait.child, "waitFor"))
-        if expression is not None and wait.is_at(expression.site):
+        waited = blocking.get((wait.child, "waitFor"))
+        if waited is not None and wait.is_at(waited.site):
             del blocking[wait.child, "waitFor"]
+            yield _wait_of(wait.child, wait.for_what, wait.why, wait.site, waited)
         else:
-            expression = None
-        found = expression.values if expression is not None else _value_of(wait, states)
-        text = expression.expression if expression is not None else ""
-        yield WaitView(wait.child, wait.for_what, wait.why, wait.site, text, tuple(ReadValue(*each) for each in found))
+            values = tuple(ReadValue(*each) for each in _value_of(wait, states))
+            yield WaitView(wait.child, wait.for_what, wait.why, wait.site, values=values)
     for each in blocking.values():
         if each.key == "readyWhen":
-            for_what = f"readyWhen: {each.expression}"
-            yield WaitView(
-                each.child, for_what, "ready", each.site, each.expression, tuple(ReadValue(*one) for one in each.values)
-            )
+            yield _wait_of(each.child, f"readyWhen: {each.expression}", "ready", each.site, each)
+
+
+def _wait_of(child: str, for_: str, why: str, site: Site | None, found: Blocking) -> WaitView:
+    return WaitView(child, for_, why, site, found.expression, tuple(ReadValue(*each) for each in found.values))
 
 
 def _value_of(wait: Wait, states: dict[str, ChildReport]) -> Iterator[tuple[str, str]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ruleop.authoring.report.change_summary import MAX_GROUPS, ChangeSummary
-from ruleop.authoring.report.planned import Planned
 from ruleop.authoring.report.spans import text_of
+from ruleop.authoring.report.views import ResourceView
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.planning import FixedObjects, KindInfo, Observed, Plan, Problem, plan
 from tests.planning.harness import app, config, rule
@@ -25,19 +25,19 @@ class Kinds:
         return self.info(observe.kind).state
 
 
-def planned(name: str, page: str, before: str | None = None) -> Planned:
+def planned(name: str, page: str, before: str | None = None) -> ResourceView:
     resource = app({"page": page}, name=name, uid=name)
     objects = []
     if before is not None:
         (made,) = plan(RULE, app({"page": before}, name=name, uid=name), Observed(FixedObjects(), Kinds())).actions
         objects = [made.object]
-    return Planned(resource, plan(RULE, resource, Observed(FixedObjects(objects), Kinds())), RULE)
+    return ResourceView(resource, plan(RULE, resource, Observed(FixedObjects(objects), Kinds())), RULE, kinds=Kinds())
 
 
 def summary(*plans):
     found = ChangeSummary()
     for each in plans:
-        found.add(each, Kinds())
+        found.add(each)
     return found
 
 
@@ -70,7 +70,7 @@ def test_nothing_to_do():
 def test_problems_with_the_same_cause_are_one_line():
     taken = Observed(FixedObjects([config("a"), config("b")]), Kinds())
     resources = [app({"page": "x"}, name=name, uid=name) for name in ("a", "b")]
-    found = summary(*(Planned(each, plan(RULE, each, taken), RULE) for each in resources))
+    found = summary(*(ResourceView(each, plan(RULE, each, taken), RULE, kinds=Kinds()) for each in resources))
     lines = text_of(found.lines()).splitlines()
     assert lines[1] == (
         "! a: ConfigMap a in namespace shop already exists and is not managed by App (it has no owner): "
@@ -82,8 +82,8 @@ def test_problems_with_the_same_cause_are_one_line():
 
 
 def test_resources_without_a_plan_or_a_rule_are_counted():
-    failed = Planned(app({}, name="b"), rule=RULE, error="it is nested too deeply")
-    found = summary(planned("a", "x", "x"), failed, Planned(app({}, name="c")))
+    failed = ResourceView(app({}, name="b"), chosen=RULE, error="it is nested too deeply")
+    found = summary(planned("a", "x", "x"), failed, ResourceView(app({}, name="c")))
     assert text_of(found.lines()) == (
         "App.example.com\n"
         "! it is nested too deeply  in 1: App shop/b\n"
@@ -97,7 +97,7 @@ def test_a_summary_keeps_a_bounded_number_of_problems(number):
     resource = app({"page": "x"})
     problems = [Problem(f"child {index}", "RenderFailed", "message") for index in range(number)]
     plans = [Plan(ObjectKey.of(resource), "cr-1", RULE.title, problems=(each,)) for each in problems]
-    found = summary(*(Planned(resource, each, RULE) for each in plans))
+    found = summary(*(ResourceView(resource, each, RULE, kinds=Kinds()) for each in plans))
     assert len(found.problems) == MAX_GROUPS
     assert found.as_json()["more"] == 7
     assert found.failed == number

@@ -6,7 +6,6 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from ruleop.authoring.report.planned import Planned
 from ruleop.authoring.report.spans import text_of
 from ruleop.authoring.report.view_text import explanation_lines
 from ruleop.authoring.report.views import ResourceView
@@ -54,7 +53,7 @@ def test_a_resource_that_a_rollout_holds_back_is_shown_with_its_revision():
         "metadata": {"name": "a", "namespace": "default", "generation": 1},
         "status": {"observedGeneration": 1, "conditions": [held]},
     }
-    view = ResourceView(Planned(resource), now="2026-01-01T00:00:00Z")
+    view = ResourceView(resource, now="2026-01-01T00:00:00Z")
     text = " ".join(text_of(explanation_lines(view)).split())
     assert "It is held back: it has revision 0123456789ab; stopped. What follows is by the rules of the project" in text
 

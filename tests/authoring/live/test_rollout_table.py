@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ruleop.authoring.live.rollouts import rollout_lines, rollout_views
-from ruleop.authoring.report.planned import as_document
+from ruleop.authoring.live.rollouts import rollout_documents, rollout_lines
+from ruleop.authoring.report.spans import text_of
 from ruleop.planning.rollout.rollout_record import RolloutRecord, RolloutRevision, reverted
 
 OLD, NEW = RolloutRevision("a" * 64, "c" * 64), RolloutRevision("b" * 64, "d" * 64)
@@ -17,10 +17,7 @@ COMPLETE = replace(RolloutRecord.complete(NEW), previous=OLD, total=3)
 
 
 def table(record: RolloutRecord, *missing: str) -> list[str]:
-    return [
-        "".join(span.text for span in line)
-        for line in rollout_lines(rollout_views({"Site.example.com": record}, missing))
-    ]
+    return text_of(rollout_lines({"Site.example.com": record}, missing)).splitlines()
 
 
 def test_a_stopped_rollout_names_the_revision_to_which_undo_goes() -> None:
@@ -46,9 +43,9 @@ def test_after_an_undo_there_is_nothing_to_go_back_to() -> None:
 
 
 def test_the_document_has_the_same_numbers() -> None:
-    (found,) = as_document(rollout_views({"Site.example.com": COMPLETE}, ["no"]))
+    (found,) = rollout_documents({"Site.example.com": COMPLETE}, ["no"])
     assert (found["revision"], found["from"], found["rejected"]) == (NEW.project, OLD.project, "")
-    (found,) = as_document(rollout_views({"Site.example.com": reverted(COMPLETE)}, ["no"]))
+    (found,) = rollout_documents({"Site.example.com": reverted(COMPLETE)}, ["no"])
     assert (found["revision"], found["from"], found["rejected"]) == (OLD.project, "", NEW.project)
     assert found["waits"] == ["no"]
 

@@ -7,7 +7,8 @@ import re
 
 import pytest
 
-from ruleop.authoring.report.planned import Answer, StoredField, Verdict, as_document
+from ruleop.authoring.report.documents import as_document
+from ruleop.authoring.report.views import Answer, StoredField, Verdict
 from ruleop.localcluster.api.faulty import Effect, Fault
 from ruleop.localcluster.api.object_writer import ObjectWriter
 from ruleop.operator.wire.client import requests, server_errors

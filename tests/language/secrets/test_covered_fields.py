@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.authoring.report.planned import json_patch
+from ruleop.authoring.report.view_json import json_patch
 from ruleop.language.secrets.masks import NO_MASKS, covered_secret
 
 VALUES = st.dictionaries(st.sampled_from("abcd"), st.text("xyz", min_size=5, max_size=9), max_size=4)

@@ -17,10 +17,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ruleop.authoring.report.planned import Planned, plan_document
 from ruleop.authoring.report.spans import text_of
+from ruleop.authoring.report.view_json import plan_document
 from ruleop.authoring.report.view_text import plan_lines
-from ruleop.authoring.report.views import view_of_plan
+from ruleop.authoring.report.views import ResourceView
 from ruleop.language.rules import ProjectErrors
 from ruleop.language.secrets.masks import NO_MASKS
 from ruleop.planning import History, plan
@@ -73,8 +73,8 @@ def harness(body: str, value: str = MARK) -> Harness:
 def searched(found: Harness, value: str, *, whole: bool = False) -> str:
     planned = found.plan(History.NONE)
     assert found.resource is not None
-    text = text_of(plan_lines(view_of_plan(Planned(found.resource, planned), found)))
-    text += orjson.dumps(plan_document(Planned(found.resource, planned))).decode()
+    text = text_of(plan_lines(ResourceView(found.resource, planned, kinds=found)))
+    text += orjson.dumps(plan_document(ResourceView(found.resource, planned))).decode()
     shown = [part for part in ({value} if whole else parts(value)) if part in text]
     assert not shown, text
     return text
@@ -276,7 +276,7 @@ def changed(text: str) -> str:
     found.resource["spec"].update(app="other")
     planned = found.plan(History.NONE)
     assert found.resource is not None
-    return text_of(plan_lines(view_of_plan(Planned(found.resource, planned), found)))
+    return text_of(plan_lines(ResourceView(found.resource, planned, kinds=found)))
 
 
 def test_fields_from_the_cr_are_still_shown() -> None:
@@ -361,7 +361,7 @@ def test_values_of_the_cr_are_not_masked() -> None:
     found = harness(HEAD + "data:\n  a: '{{ spec.app }}'\n", "shop-app")
     planned = found.plan(History.NONE)
     assert found.resource is not None
-    assert "shop-app" in json.dumps(plan_document(Planned(found.resource, planned)))
+    assert "shop-app" in json.dumps(plan_document(ResourceView(found.resource, planned)))
 
 
 def test_generated_values_are_masked_in_other_kinds_too() -> None:
@@ -369,7 +369,7 @@ def test_generated_values_are_masked_in_other_kinds_too() -> None:
     found = Harness.of("children: {c: {template: c.yaml, apply: {strategy: create-only}}}", {"app": "x"}, c=text)
     planned = found.plan(History.NONE)
     assert found.resource is not None
-    (action,) = plan_document(Planned(found.resource, planned))["actions"]
+    (action,) = plan_document(ResourceView(found.resource, planned))["actions"]
     assert action["object"]["data"] == {"p": "(hidden)", "app": "x"}
 
 

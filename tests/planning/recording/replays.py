@@ -6,7 +6,8 @@ from typing import Any
 
 import orjson
 
-from ruleop.authoring.report.planned import Planned, plan_document
+from ruleop.authoring.report.view_json import plan_document
+from ruleop.authoring.report.views import ResourceView
 from ruleop.kubernetes.kinds import Object
 from ruleop.language.rules import Rule
 from ruleop.planning import History, Observed, Plan, plan
@@ -29,7 +30,7 @@ def replayed(rule: Rule, resource: Object, observed: Observed, history: History,
     assert replay.rule_digest == rule.digest
     found = plan(rule, replay.resource, replay.observed, replay.history)
     if "Secret" not in orjson.dumps(document).decode():
-        assert plan_document(Planned(replay.resource, found)) == plan_document(Planned(resource, planned))
+        assert plan_document(ResourceView(replay.resource, found)) == plan_document(ResourceView(resource, planned))
         return found
     assert outline(found) == outline(planned), f"{outline(found)} instead of {outline(planned)}"
     return found
