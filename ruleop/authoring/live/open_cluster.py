@@ -20,9 +20,8 @@ from ruleop.operator.passes.owner_key import owner_key_key
 from ruleop.operator.revisions import decode as decode_revisions
 from ruleop.operator.revisions import revisions_key
 from ruleop.operator.rollouts import OWN_LABEL, decode_records, rollouts_key
-from ruleop.operator.shards import read_lease
+from ruleop.operator.shards import NO_SHARD, read_lease, requirements
 from ruleop.operator.wire.client.server_errors import ApiError
-from ruleop.operator.wire.leader.shards import NO_SHARD, requirements
 from ruleop.values import dataclass
 
 if TYPE_CHECKING:

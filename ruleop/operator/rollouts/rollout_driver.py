@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from ruleop.language.rules import Project, Rule
     from ruleop.operator.cache import Cache, Informer, Informers
     from ruleop.operator.rollouts.rollouts import Rollouts, RolloutStore
-    from ruleop.operator.wire.leader.shards import ProcessLease
     from ruleop.operator.wire.watch.store import StoreEntry
 
 OWN_LABEL: Final = "app.kubernetes.io/managed-by=ruleop"
@@ -62,7 +61,7 @@ class Processes(Protocol):
     """The part that this process has in rollouts, beside others of the operator."""
 
     def drives_rollouts(self) -> bool: ...
-    def other_owner(self, labels: Mapping[str, str]) -> ProcessLease | None: ...
+    def other_owner(self, labels: Mapping[str, str]) -> object | None: ...
 
 
 class _Known(NamedTuple):

@@ -1,5 +1,6 @@
 """Several processes of one operator: which custom resources this one reconciles."""
 
+from ruleop.operator.shards.claims import NO_SHARD, ProcessLease, requirements
 from ruleop.operator.shards.ownership import (
     BySelector,
     Ownership,
@@ -10,10 +11,13 @@ from ruleop.operator.shards.ownership import (
 )
 
 __all__ = [
+    "NO_SHARD",
     "BySelector",
     "Ownership",
+    "ProcessLease",
     "ProcessLeases",
     "Sharding",
     "UnownedResources",
     "read_lease",
+    "requirements",
 ]

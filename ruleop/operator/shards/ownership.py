@@ -20,13 +20,7 @@ from ruleop.kubernetes.labels import labels_of, matched_by_none, meets
 from ruleop.kubernetes.names import EPOCH, OPERATOR_LABEL, SELECTOR, SINCE
 from ruleop.kubernetes.permissions import READ, STORED, grant, place
 from ruleop.operator.cache import WatchedShare
-from ruleop.operator.telemetry import Check
-from ruleop.operator.wire.client import requests
-from ruleop.operator.wire.client.client import reading
-from ruleop.operator.wire.client.requests import ObjectSource, list_page
-from ruleop.operator.wire.client.server_errors import ApiError, Problem
-from ruleop.operator.wire.leader.election import LEASES
-from ruleop.operator.wire.leader.shards import (
+from ruleop.operator.shards.claims import (
     NO_SHARD,
     Claims,
     Confirm,
@@ -38,6 +32,12 @@ from ruleop.operator.wire.leader.shards import (
     Shard,
     requirements,
 )
+from ruleop.operator.telemetry import Check
+from ruleop.operator.wire.client import requests
+from ruleop.operator.wire.client.client import reading
+from ruleop.operator.wire.client.requests import ObjectSource, list_page
+from ruleop.operator.wire.client.server_errors import ApiError, Problem
+from ruleop.operator.wire.leader.election import LEASES
 from ruleop.operator.wire.watch.store import StoreChange, StoreState
 from ruleop.operator.wire.watch.watcher import Watcher
 from ruleop.planning import Event, choose_rule

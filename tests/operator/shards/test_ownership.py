@@ -14,10 +14,10 @@ from structlog.testing import capture_logs
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.kubernetes.labels import label_requirements, labels_of, matched_by_none, meets
 from ruleop.operator.shards import ownership
+from ruleop.operator.shards.claims import Claims, ProcessLease, Roster
 from ruleop.operator.shards.ownership import BySelector, UnownedResources
 from ruleop.operator.telemetry.metrics import Metrics
 from ruleop.operator.wire.client.requests import MANY_PARTIAL
-from ruleop.operator.wire.leader.shards import Claims, ProcessLease, Roster
 from tests.operator.controllers.controller_set_harness import project_of, watch
 from tests.operator.server import APP, NAMESPACE, Answer, Server
 

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ruleop.kubernetes.buckets import BUCKETS, bucket_of, buckets_of, hash_range, owner_of
-from ruleop.operator.wire.leader.shards import Confirm, Drain, Epoch, ListLeases, ProcessLease, Shard
+from ruleop.operator.shards.claims import Confirm, Drain, Epoch, ListLeases, ProcessLease, Shard
 from tests.exploration import examples
 
 DURATION, DEADLINE, SKEW = 15.0, 10.0, 2.0
