@@ -101,8 +101,7 @@ def test_the_page_shows_the_rest_where_a_permission_is_missing(
 
     async def look() -> None:
         async with running(tmp_path, [note("a")], files=NOTES) as shown:
-            found = await shown.get(url_of("a"))
-            assert reported in found.words
+            found = await shown.shows(url_of("a"), reported)  # the operator may not have read the resource yet
             assert found.status == 200
 
     asyncio.run(look())
