@@ -15,7 +15,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.kubernetes.builtin.table import builtin_release
 from ruleop.kubernetes.labels import meets, requirements_of
 from ruleop.kubernetes.times import now, seconds_of
 from ruleop.localcluster.api.requests import DeleteOptions
@@ -57,7 +56,7 @@ class Nodes(LocalController):
             self.machinery.update(NODES, found, new)
 
 
-NODE: Final = "local-node"
+NODE: Final = "local-node"  # the one node, of bootstrap.json
 _REPELLING: Final = ("NoSchedule", "NoExecute")
 NO_NODE: Final = "0/1 nodes are available"
 _PREEMPTION: Final = f"no new claims to deallocate, preemption: {NO_NODE}: 1 Preemption is not helpful for scheduling."
@@ -199,15 +198,6 @@ def _sources(volume: Object) -> Iterator[tuple[str, dict[str, Any]]]:
             yield _SECRET, {"name": each[_SECRET].get("secretName", ""), **each[_SECRET]}
 
 
-_UNKNOWN: Final = (
-    "machineID",
-    "systemUUID",
-    "bootID",
-    "kernelVersion",
-    "osImage",
-    "containerRuntimeVersion",
-    "kubeProxyVersion",
-)
 BEHAVIOUR: Final = "local.ruleop.dev/pod"
 
 
@@ -411,49 +401,6 @@ def _behaviour(pod: Object) -> tuple[str, float]:
 
 def _is_of_job(pod: Object) -> bool:
     return any(each["kind"] == "Job" for each in pod["metadata"].get("ownerReferences") or [])
-
-
-def node() -> dict[str, Any]:
-    """The one node of the cluster."""
-    stamp = now()
-    resources = {"cpu": "64", "memory": "256Gi", "pods": "10000", "ephemeral-storage": "1Ti"}
-    return {
-        "kind": "Node",
-        "apiVersion": "v1",
-        "metadata": {
-            "name": NODE,
-            "labels": {
-                "kubernetes.io/hostname": NODE,
-                "kubernetes.io/os": "linux",
-                "kubernetes.io/arch": "amd64",
-            },
-        },
-        "spec": {},
-        "status": {
-            "nodeInfo": {
-                **dict.fromkeys(_UNKNOWN, ""),
-                "kubeletVersion": f"v{builtin_release()}.0+ruleop",
-                "operatingSystem": "linux",
-                "architecture": "amd64",
-            },
-            "capacity": resources,
-            "allocatable": resources,
-            "addresses": [
-                {"type": "InternalIP", "address": "192.0.2.1"},
-                {"type": "Hostname", "address": NODE},
-            ],
-            "conditions": [
-                {
-                    "type": "Ready",
-                    "status": "True",
-                    "reason": "LocalNode",
-                    "message": "the node of a local cluster is always ready",
-                    "lastHeartbeatTime": stamp,
-                    "lastTransitionTime": stamp,
-                }
-            ],
-        },
-    }
 
 
 # -- PodDisruptionBudgets: how many of their pods may be evicted now -------------------------------------------------
