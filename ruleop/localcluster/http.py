@@ -311,7 +311,12 @@ def _date_of(second: int) -> str:
 
 
 def _head(response: Response | ResponseStream, *, close: bool = False) -> bytes:
-    headers = {"Content-Type": response.content_type, **_NOT_KEPT, "Date": _date_of(int(time.time())), **response.headers}
+    headers = {
+        "Content-Type": response.content_type,
+        **_NOT_KEPT,
+        "Date": _date_of(int(time.time())),
+        **response.headers,
+    }
     if isinstance(response, ResponseStream):
         headers["Transfer-Encoding"] = "chunked"
     elif response.status == HTTPStatus.NOT_MODIFIED:

@@ -31,7 +31,7 @@ def is_printed(kind: Kind) -> bool:
     return (kind.group, kind.kind) in PRINTERS
 
 
-LISTED = [each for each in served_resources() if "list" in each.verbs and is_printed(each.info.kind)]
+LISTED = [each for each in served_resources() if "list" in each.verbs and is_printed(each.kind)]
 NAMESPACE = "tables"
 
 
@@ -42,14 +42,14 @@ def surroundings(server: Client) -> None:
         server.post(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts", {"metadata": {"name": name}})
 
 
-@pytest.mark.parametrize("resource", LISTED, ids=lambda resource: str(resource.info.kind))
+@pytest.mark.parametrize("resource", LISTED, ids=lambda resource: str(resource.kind))
 def test_the_columns_of_each_kind_and_the_rows_of_existing_objects_are_those_of_the_server(
     server: Client, resource: Any
 ) -> None:
-    kind = resource.info.kind
+    kind = resource.kind
     root = f"/apis/{kind.api_version}" if kind.group else f"/api/{kind.version}"
     asked = time.time()
-    table = server.get(f"{root}/{resource.info.plural}?includeObject=Object", accept=TABLE)
+    table = server.get(f"{root}/{resource.plural}?includeObject=Object", accept=TABLE)
     assert header(table) == [(each.name, each.type, each.format, each.priority) for each in columns(kind)]
     for row in table["rows"] or ():
         same_cells(row["cells"], lambda now, row=row: cells(kind, row["object"], now), asked)

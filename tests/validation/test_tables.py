@@ -19,7 +19,7 @@ TABLES = {
     ("apps", "Deployment"): DEPLOYMENT_FIELDS,
     ("apps", "ReplicaSet"): REPLICA_SET_FIELDS,
 }
-KINDS = {(each.info.kind.group, each.info.kind.kind): each.info.kind for each in reversed(served_resources())}
+KINDS = {(each.kind.group, each.kind.kind): each.kind for each in reversed(served_resources())}
 
 
 def fields(rows: Rows, value: Any, old: Any = None) -> list[str]:

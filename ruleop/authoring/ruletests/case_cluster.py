@@ -291,7 +291,7 @@ class CaseCluster:
         """Raises ApiError."""
         served, _ = self._live(key)
         try:
-            self._patch(key, patch, "status" if served.status else "")
+            self._patch(key, patch, "status" if served.status_subresource else "")
         except Rejected as rejected:
             raise api_error(rejected, "patch", key) from None
 

@@ -36,10 +36,9 @@ class Subresource:
 
 
 @dataclass(frozen=True, slots=True)
-class ServedResource:
+class ServedResource(ResourceInfo):
     """A resource as discovery describes it."""
 
-    info: ResourceInfo
     singular: str
     verbs: tuple[str, ...]
     short_names: tuple[str, ...] = ()
@@ -108,12 +107,10 @@ def _read_resource(row: Mapping[str, Any]) -> ServedResource:
         for each in row.get("subresources", ())
     )
     return ServedResource(
-        info=ResourceInfo(
-            plural=row["plural"],
-            namespaced=row["namespaced"],
-            status_subresource=any(each.name == "status" for each in subresources),
-            kind=Kind.parse(row["apiVersion"], row["kind"]),
-        ),
+        plural=row["plural"],
+        namespaced=row["namespaced"],
+        status_subresource=any(each.name == "status" for each in subresources),
+        kind=Kind.parse(row["apiVersion"], row["kind"]),
         singular=row["singular"],
         verbs=tuple(row["verbs"]),
         short_names=tuple(row.get("shortNames", ())),

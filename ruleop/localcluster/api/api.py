@@ -298,7 +298,7 @@ class Api:
         return json_response({**_SUCCESS, "details": {name: value for name, value in details.items() if value}})
 
     def _subresource(self, request: Request, route: Route, served: ServedKind) -> Response | ResponseStream:
-        if route.subresource == "status" and served.status and request.method in ("GET", "PUT", "PATCH"):
+        if route.subresource == "status" and served.status_subresource and request.method in ("GET", "PUT", "PATCH"):
             return self._object(request, route, served)
         if route.subresource == "scale" and served.scale is not None:
             return self._scale(request, route, served)

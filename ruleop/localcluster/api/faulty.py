@@ -66,8 +66,9 @@ class Fault:
         """A fault of a file. Raises RuleopError."""
         if problems := validate(document, _FORM):
             raise RuleopError("; ".join(map(str, problems)))
-        values = {key.replace("-", "_"): tuple(each) if isinstance(each, list) else each for key, each in document.items()}
-        return cls(**{**values, "effect": Effect(document["effect"])})
+        values: dict[str, Any] = {name.replace("-", "_"): value for name, value in document.items()}
+        lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+        return cls(**{**values, **lists, "effect": Effect(document["effect"])})
 
     def concerns(self, verb: str, resource: str, namespace: str, name: str) -> bool:
         return (

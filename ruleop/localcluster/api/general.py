@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ruleop.kubernetes.builtin.builtin_types import ServedResource, served_resources, type_schemas
-from ruleop.kubernetes.builtin.table import ResourceInfo, builtin_release
+from ruleop.kubernetes.builtin.builtin_types import type_schemas
+from ruleop.kubernetes.builtin.table import builtin_release
 from ruleop.kubernetes.crd import parse_crd
 from ruleop.kubernetes.openapi import crd_types, openapi_document, openapi_v2
 from ruleop.localcluster.http import JSON_TYPE, NO_HEADERS, Response
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from ruleop.localcluster.kinds import Registry, ServedKind
     from ruleop.localcluster.object_store import Store
 
-_CUSTOM_VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
@@ -91,17 +90,13 @@ def _names_of_several(served: ServedKind) -> dict[str, list[str]]:
     return {key: list(each) for key, each in names.items() if each}
 
 
-def _verbs(served: ServedKind) -> list[str]:
-    return list(_CUSTOM_VERBS if served.is_custom else served.verbs)
-
-
 def _resource(served: ServedKind, registry: Registry) -> dict[str, Any]:
     found: dict[str, Any] = {
         "name": served.plural,
         "singularName": served.singular,
         "namespaced": served.namespaced,
         "kind": served.kind.kind,
-        "verbs": _verbs(served),
+        "verbs": list(served.verbs),
     }
     stored = registry.of(served.resource)
     if "list" in served.verbs and stored is not None:
@@ -150,7 +145,7 @@ def _aggregated_resource(served: ServedKind) -> dict[str, Any]:
         "responseKind": _response_kind(served.kind),
         "scope": "Namespaced" if served.namespaced else "Cluster",
         "singularResource": served.singular,
-        "verbs": _verbs(served),
+        "verbs": list(served.verbs),
     }
     found |= _names_of_several(served)
     if served.subresources:
@@ -206,13 +201,10 @@ class OpenApiDocuments:
         if not custom and (group, version) in self._builtin:
             return self._builtin[group, version]
         schemas: dict[str, Schema] = dict(type_schemas())
-        resources: list[ServedResource] = []
-        for each in self.registry.in_group_version(group, version):
+        resources = self.registry.in_group_version(group, version)
+        for each in resources:
             if each.is_custom:
                 schemas |= self._crd_types(each)
-                resources.append(_described(each))
-            else:
-                resources += [one for one in served_resources() if one.info.kind == each.kind]
         document = openapi_document(group, version, resources, schemas, release=f"v{builtin_release()}.0")
         data = orjson.dumps(document)
         if not custom:
@@ -230,17 +222,6 @@ class OpenApiDocuments:
 
 def _path(group: str, version: str) -> str:
     return f"apis/{group}/{version}" if group else f"api/{version}"
-
-
-def _described(served: ServedKind) -> ServedResource:
-    return ServedResource(
-        ResourceInfo(served.plural, served.namespaced, served.status, served.kind),
-        served.singular,
-        served.verbs,
-        served.short_names,
-        served.categories,
-        served.subresources,
-    )
 
 
 NO_PAGE: Final = Response(404, b"404 page not found\n", "text/plain; charset=utf-8")

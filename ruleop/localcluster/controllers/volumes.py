@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ruleop.localcluster.controllers.machinery import LocalController, is_being_deleted
 from ruleop.localcluster.controllers.pods import claim_names

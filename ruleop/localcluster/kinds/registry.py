@@ -13,7 +13,7 @@ from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.schema import EMPTY, UNKNOWN, SchemaError
 from ruleop.kubernetes.validation import find_validator
 from ruleop.localcluster.kinds.builtin_kinds import STRATEGIES, from_core, to_core
-from ruleop.localcluster.kinds.served import PLAIN, Alias, Scale, ServedKind, priority
+from ruleop.localcluster.kinds.served import PLAIN, VERBS, Alias, Scale, ServedKind, priority
 from ruleop.localcluster.object_store import CRDS, EVENTS, Resource
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def _builtin() -> tuple[ServedKind, ...]:
 
 def _served_builtin() -> Iterator[ServedKind]:
     for resource in served_resources():
-        kind = resource.info.kind
+        kind = resource.kind
         if (kind.api_version, kind.kind) in _NOT_SERVED:
             continue
         scales = kind.group == "apps" and resource.subresource("scale") is not None
@@ -135,12 +135,12 @@ def _served_builtin() -> Iterator[ServedKind]:
         )
         yield ServedKind(
             kind=kind,
-            plural=resource.info.plural,
+            plural=resource.plural,
             singular=resource.singular,
-            namespaced=resource.info.namespaced,
+            namespaced=resource.namespaced,
             short_names=resource.short_names,
             categories=resource.categories,
-            status=resource.info.status_subresource,
+            status_subresource=resource.status_subresource,
             scale=Scale() if scales else None,
             subresources=subresources,
             verbs=tuple(sorted(resource.verbs)),
@@ -223,7 +223,8 @@ def served_versions(crd: CustomResourceDefinition, document: Object = EMPTY) -> 
             namespaced=crd.namespaced,
             short_names=crd.short_names,
             categories=crd.categories,
-            status=version.status_subresource,
+            status_subresource=version.status_subresource,
+            verbs=VERBS,
             scale=scale,
             subresources=own if scale is None else (_SCALE, *own),
             shape=shapes[version.name],

@@ -9,6 +9,7 @@ import re
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
+from ruleop.kubernetes.builtin.builtin_types import ServedResource
 from ruleop.kubernetes.crd import default, prune
 from ruleop.kubernetes.schema import UNKNOWN, Shape
 from ruleop.kubernetes.validation import ACCEPTING, Validator
@@ -18,7 +19,6 @@ from ruleop.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ruleop.kubernetes.builtin.builtin_types import Subresource
     from ruleop.kubernetes.crd import PrinterColumn
     from ruleop.kubernetes.kinds import Kind, Object
     from ruleop.kubernetes.schema import Schema
@@ -38,7 +38,8 @@ def priority(version: str) -> tuple[int, int, int, str]:
     return _STABILITY[stability], -int(major), -int(minor or 0), version
 
 
-VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+"""Those of custom resources, in the order of discovery."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,18 +87,8 @@ class Alias:
 
 
 @dataclass(frozen=True, slots=True)
-class ServedKind:
-    kind: Kind
-    plural: str
-    singular: str
-    namespaced: bool
-    short_names: tuple[str, ...] = ()
-    categories: tuple[str, ...] = ()
-    status: bool = False  # the subresource
+class ServedKind(ServedResource):
     scale: Scale | None = None
-    subresources: tuple[Subresource, ...] = ()  # all that discovery names
-    verbs: tuple[str, ...] = VERBS
-    returns_deleted: bool = False  # a deletion is answered with the object, not with a Status
     shape: Shape = UNKNOWN
     strategy: Strategy = PLAIN
     validator: Validator = ACCEPTING
@@ -146,9 +137,10 @@ def open_kind(kind: Kind, *, namespaced: bool = True) -> ServedKind:
         plural=f"{kind.kind.lower()}s",
         singular=kind.kind.lower(),
         namespaced=namespaced,
+        verbs=VERBS,
         list_kind=f"{kind.kind}List",
         storage_version=kind.version,
-        status=True,
+        status_subresource=True,
         is_custom=True,
         schema={"type": "object", "x-kubernetes-preserve-unknown-fields": True},
     )

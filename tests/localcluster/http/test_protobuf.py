@@ -121,7 +121,7 @@ def test_a_deployment_in_protobuf_is_read() -> None:
 def test_a_kind_of_every_group_is_known() -> None:
     """Definitions and API services are of modules of their own, whose clients send JSON."""
     for resource in served_resources():
-        kind = resource.info.kind
+        kind = resource.kind
         if kind.group not in ("apiextensions.k8s.io", "apiregistration.k8s.io"):
             found = read_protobuf(body(kind.api_version, kind.kind, (1, METADATA)))
             assert found.get("metadata", {"name": "web"})["name"] == "web", kind

@@ -79,9 +79,9 @@ def test_a_printed_selector_is_sorted_by_key():
     assert label_selector(None) == label_selector({}) == ""
 
 
-@pytest.mark.parametrize("resource", served_resources(), ids=lambda resource: str(resource.info.kind))
+@pytest.mark.parametrize("resource", served_resources(), ids=lambda resource: str(resource.kind))
 def test_each_kind_has_a_cell_for_each_column_also_of_an_empty_object(resource: Any):
-    kind = resource.info.kind
+    kind = resource.kind
     assert len(cells(kind, {"metadata": {"name": "n"}}, NOW)) == len(columns(kind))
     assert next(each.name for each in columns(kind) if each.format == "name") == "Name"
 
