@@ -15,6 +15,7 @@ from ruleop.kubernetes.validation import find_validator
 from ruleop.localcluster.kinds.builtin_kinds import STRATEGIES, from_core, to_core
 from ruleop.localcluster.kinds.served import PLAIN, VERBS, Alias, Scale, ServedKind, priority
 from ruleop.localcluster.object_store import CRDS, EVENTS, Resource
+from ruleop.localcluster.tables import custom_printer, printer_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -146,6 +147,7 @@ def _served_builtin() -> Iterator[ServedKind]:
             verbs=tuple(sorted(resource.verbs)),
             returns_deleted=resource.returns_deleted,
             shape=typed_shape(kind) or UNKNOWN,
+            printer=printer_of(kind),
             strategy=STRATEGIES.get((kind.group, kind.kind), PLAIN),
             validator=find_validator(kind.group, kind.kind),
             list_kind=f"{kind.kind}List",
@@ -236,7 +238,7 @@ def served_versions(crd: CustomResourceDefinition, document: Object = EMPTY) -> 
             is_custom=True,
             ends="deletionTimestamp" in document.get("metadata", EMPTY),
             schema=version.schema,
-            columns=version.printer_columns,
+            printer=custom_printer(version.printer_columns),
             selectable=tuple(each["jsonPath"].lstrip(".") for each in more.get("selectableFields") or ()),
         )
 

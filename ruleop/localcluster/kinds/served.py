@@ -14,12 +14,13 @@ from ruleop.kubernetes.crd import default, prune
 from ruleop.kubernetes.schema import UNKNOWN, Shape
 from ruleop.kubernetes.validation import ACCEPTING, Validator
 from ruleop.localcluster.object_store import Resource, Stored, stored
+from ruleop.localcluster.tables import PLAIN as PLAIN_PRINTER
+from ruleop.localcluster.tables import Printer
 from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ruleop.kubernetes.crd import PrinterColumn
     from ruleop.kubernetes.kinds import Kind, Object
     from ruleop.kubernetes.schema import Schema
     from ruleop.localcluster.object_store import Store
@@ -90,6 +91,7 @@ class Alias:
 class ServedKind(ServedResource):
     scale: Scale | None = None
     shape: Shape = UNKNOWN
+    printer: Printer = PLAIN_PRINTER
     strategy: Strategy = PLAIN
     validator: Validator = ACCEPTING
     list_kind: str = ""
@@ -102,7 +104,6 @@ class ServedKind(ServedResource):
     storage_schema: Schema = field(default_factory=dict)  # of the version in which objects are stored
     shapes: tuple[tuple[str, Shape], ...] = ()  # of the other versions, by apiVersion
     deprecation: str = ""  # the warning of each response
-    columns: tuple[PrinterColumn, ...] = ()
     selectable: tuple[str, ...] = ()  # fields for selectors
     resource: Resource = field(init=False)
 

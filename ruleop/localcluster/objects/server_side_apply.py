@@ -149,15 +149,8 @@ def read_managers(entries: JSON) -> Managers:
     managers: Managers = {}
     for index, entry in enumerate(entries or ()):
         operation, api_version = entry.get("operation", ""), entry.get("apiVersion", "")
-        if operation not in (APPLY, UPDATE):
-            raise InvalidFieldsError("operation must be `Apply` or `Update`")
-        if not api_version:
-            raise InvalidFieldsError("apiVersion must not be empty")
-        fields_type = entry.get("fieldsType", "")
-        if not fields_type:
-            raise InvalidFieldsError(f"missing fieldsType in managed fields entry {index}")
-        if fields_type != "FieldsV1":
-            raise InvalidFieldsError(f'invalid fieldsType "{fields_type}" in managed fields entry {index}')
+        if operation not in (APPLY, UPDATE) or not api_version or entry.get("fieldsType") != "FieldsV1":
+            raise InvalidFieldsError(f"entry {index} of managedFields is not one that the server writes")
         manager = FieldManager(
             entry.get("manager", ""),
             operation,
