@@ -90,6 +90,13 @@ def protobuf_fields(type_name: str) -> Object:
 
 
 @functools.cache
+def kept_empty(type_name: str) -> frozenset[str]:
+    """The fields of a built-in type that Go writes even if they are empty."""
+    names = (each for each in protobuf_fields(type_name).values() if isinstance(each, str))
+    return frozenset(each[1:] for each in names if each.startswith("*"))
+
+
+@functools.cache
 def _types() -> _Types:
     written = orjson.loads(Path(__file__).with_name("builtin_types.json").read_bytes())
     schemas = written["types"]

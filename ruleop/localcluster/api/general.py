@@ -23,9 +23,8 @@ from ruleop.localcluster.object_store import CRDS
 from ruleop.localcluster.status_errors import method_not_allowed, unknown_path
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from ruleop.kubernetes.builtin.builtin_types import Subresource
     from ruleop.kubernetes.kinds import Kind
     from ruleop.kubernetes.schema import Schema
     from ruleop.localcluster.http import Request
@@ -75,47 +74,30 @@ def _group(name: str, versions: list[str]) -> dict[str, Any]:
 def resource_list(registry: Registry, name: str, version: str) -> dict[str, Any] | None:
     if (name, version) not in registry.group_versions():
         return None
-    resources: list[dict[str, Any]] = []
-    for each in registry.in_group_version(name, version):
-        resources += [
-            _resource(each, registry),
-            *(_subresource(each, subresource) for subresource in each.subresources),
-        ]
+    resources = [row for each in registry.in_group_version(name, version) for row in _rows(each, registry)]
     title = f"{name}/{version}" if name else version
     return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": title, "resources": resources}
+
+
+def _rows(served: ServedKind, registry: Registry) -> Iterator[dict[str, Any]]:
+    def row(name: str, singular: str, kind: Kind, verbs: Iterable[str]) -> dict[str, Any]:
+        names = {"name": name, "singularName": singular, "namespaced": served.namespaced}
+        return {**names, "kind": kind.kind, "verbs": list(verbs)}
+
+    own = row(served.plural, served.singular, served.kind, served.verbs)
+    stored = registry.of(served.resource)
+    if "list" in served.verbs and stored is not None:
+        digest = hashlib.sha256(f"{stored.kind.group}/{stored.storage_version}/{stored.kind.kind}".encode()).digest()
+        own["storageVersionHash"] = base64.b64encode(digest[:8]).decode()
+    yield own | _names_of_several(served)
+    for each in served.subresources:
+        of_other = {} if each.kind[:2] == served.kind[:2] else {"group": each.kind.group, "version": each.kind.version}
+        yield row(f"{served.plural}/{each.name}", "", each.kind, each.verbs) | of_other
 
 
 def _names_of_several(served: ServedKind) -> dict[str, list[str]]:
     names = {"shortNames": served.short_names, "categories": served.categories}
     return {key: list(each) for key, each in names.items() if each}
-
-
-def _resource(served: ServedKind, registry: Registry) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "name": served.plural,
-        "singularName": served.singular,
-        "namespaced": served.namespaced,
-        "kind": served.kind.kind,
-        "verbs": list(served.verbs),
-    }
-    stored = registry.of(served.resource)
-    if "list" in served.verbs and stored is not None:
-        digest = hashlib.sha256(f"{stored.kind.group}/{stored.storage_version}/{stored.kind.kind}".encode()).digest()
-        found["storageVersionHash"] = base64.b64encode(digest[:8]).decode()
-    return found | _names_of_several(served)
-
-
-def _subresource(served: ServedKind, subresource: Subresource) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "name": f"{served.plural}/{subresource.name}",
-        "singularName": "",
-        "namespaced": served.namespaced,
-        "kind": subresource.kind.kind,
-        "verbs": list(subresource.verbs),
-    }
-    if (own := subresource.kind)[:2] != served.kind[:2]:
-        found |= {"group": own.group, "version": own.version}
-    return found
 
 
 def aggregated(registry: Registry, *, core: bool) -> dict[str, Any]:
@@ -142,7 +124,7 @@ def aggregated(registry: Registry, *, core: bool) -> dict[str, Any]:
 def _aggregated_resource(served: ServedKind) -> dict[str, Any]:
     found: dict[str, Any] = {
         "resource": served.plural,
-        "responseKind": _response_kind(served.kind),
+        "responseKind": served.kind._asdict(),
         "scope": "Namespaced" if served.namespaced else "Cluster",
         "singularResource": served.singular,
         "verbs": list(served.verbs),
@@ -150,14 +132,10 @@ def _aggregated_resource(served: ServedKind) -> dict[str, Any]:
     found |= _names_of_several(served)
     if served.subresources:
         found["subresources"] = [
-            {"subresource": each.name, "responseKind": _response_kind(each.kind), "verbs": list(each.verbs)}
+            {"subresource": each.name, "responseKind": each.kind._asdict(), "verbs": list(each.verbs)}
             for each in served.subresources
         ]
     return found
-
-
-def _response_kind(kind: Kind) -> dict[str, str]:
-    return {"group": kind.group, "version": kind.version, "kind": kind.kind}
 
 
 class OpenApiDocuments:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
+from ruleop.kubernetes.builtin.builtin_types import kept_empty
 from ruleop.kubernetes.times import now
 from ruleop.localcluster.api.object_writer import CONTROLLERS, SUFFIX_LETTERS
 from ruleop.localcluster.object_store import EVENTS, NAMESPACES, Name, Resource, Stored, StoreEvent
@@ -212,10 +213,13 @@ class Machinery:
     def update(self, resource: Resource, old: Stored, new: Object) -> Stored:
         return self.writer.update(self.served(resource), old, new, "", CONTROLLERS)
 
-    def update_status(self, resource: Resource, old: Stored, status: Mapping[str, Any]) -> Stored:
-        if old.obj.get("status") == status:
-            return old
-        return self.writer.update(self.served(resource), old, {**old.obj, "status": status}, "status", CONTROLLERS)
+    def update_status(self, resource: Resource, old: Stored, status: Mapping[str, Any], **fields: Any) -> Stored:
+        """Writes a status, without what Go leaves out of it. `fields`: others than those of the old object."""
+        served = self.served(resource)
+        kept = kept_empty(served.shape.fields["status"].name)
+        written = {name: value for name, value in status.items() if value or name in kept}
+        new = {**old.obj, **fields, "status": written}
+        return old if new == old.obj else self.writer.update(served, old, new, "status", CONTROLLERS)
 
     def record(self, obj: Object, reason: str, message: str, component: str, *, type_: str = "Normal") -> None:
         """Writes an Event about an object, or counts it once more."""

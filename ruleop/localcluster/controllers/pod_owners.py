@@ -65,9 +65,8 @@ class ReplicaSets(OwningController):
             "availableReplicas": ready,
             "observedGeneration": found.obj["metadata"]["generation"],
             "conditions": _conditions(found.obj, refused),
+            "terminatingReplicas": len(terminating),
         }
-        status = {key: value for key, value in status.items() if value or key == "replicas"}
-        status["terminatingReplicas"] = len(terminating)
         self.machinery.update_status(REPLICA_SETS, found, status)
         if refused is not None:
             raise refused
@@ -265,10 +264,7 @@ class StatefulSets(OwningController):
             "updateRevision": revision,
             "collisionCount": 0,
         }
-        kept = ("replicas", "availableReplicas", "collisionCount")
-        self.machinery.update_status(
-            STATEFUL_SETS, found, {key: value for key, value in status.items() if value or key in kept}
-        )
+        self.machinery.update_status(STATEFUL_SETS, found, status)
 
 
 def record_revision(machinery: Machinery, owner: Stored) -> str:
@@ -336,10 +332,7 @@ class DaemonSets(OwningController):
             "numberAvailable": ready,
             "numberUnavailable": desired - min(desired, ready),
         }
-        kept = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
-        self.machinery.update_status(
-            DAEMON_SETS, found, {key: value for key, value in status.items() if value or key in kept}
-        )
+        self.machinery.update_status(DAEMON_SETS, found, status)
 
     def _pods(self, found: Stored) -> list[Stored]:
         """The pods that run or will run."""
@@ -407,18 +400,14 @@ class Jobs(OwningController):
                     active.append(create_pod(self.machinery, found, pod, "job-controller"))
             except Rejected as error:
                 refused = error
-        counts = {
+        status |= {
             "active": len(active),
             "ready": sum(is_ready(each.obj) for each in active),
             "succeeded": len(succeeded),
             "failed": len(failed),
+            "terminating": sum(is_being_deleted(each.obj) and not is_over(each.obj) for each in pods),
+            "uncountedTerminatedPods": {},
         }
-        for key, value in counts.items():
-            status.pop(key, None)
-            if value or key == "ready":
-                status[key] = value
-        status["terminating"] = sum(is_being_deleted(each.obj) and not is_over(each.obj) for each in pods)
-        status["uncountedTerminatedPods"] = {}
         self.machinery.update_status(JOBS, found, status)
         if refused is not None:
             raise refused
@@ -468,8 +457,6 @@ class CronJobs(OwningController):
             }
             for each in active
         ]
-        if not active:
-            del status["active"]
         completed = [(each.obj.get("status") or {}).get("completionTime") for each in jobs]
         if latest := max((each for each in completed if each), default=None):
             status["lastSuccessfulTime"] = latest
