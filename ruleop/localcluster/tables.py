@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from ruleop.kubernetes.crd import PrinterColumn
-from ruleop.kubernetes.kinds import JSON, Object
+from ruleop.kubernetes.kinds import JSON, Object, is_being_deleted, is_true
 from ruleop.kubernetes.times import seconds_of
 from ruleop.values import dataclass
 
@@ -137,10 +137,6 @@ def annotation(obj: Object, key: str) -> str:
     return found
 
 
-def is_being_deleted(obj: Object) -> bool:
-    return bool(obj["metadata"].get("deletionTimestamp"))
-
-
 def spec(obj: Object) -> Object:
     found: Object = obj.get("spec") or {}
     return found
@@ -180,11 +176,6 @@ def boolean(value: JSON) -> str:
 def condition(obj: Object, of_type: str) -> Object | None:
     conditions: Iterable[Object] = status(obj).get("conditions") or ()
     return next((each for each in conditions if each.get("type") == of_type), None)
-
-
-def is_true(obj: Object, of_type: str) -> bool:
-    found = condition(obj, of_type)
-    return found is not None and found.get("status") == "True"
 
 
 def load_balancer(obj: Object) -> str:

@@ -60,13 +60,7 @@ def read_body(request: Request) -> dict[str, Any]:
     """The body of a request, which has to be an object. Raises Rejected."""
     media = _media_type(request, "application/json")
     if media == MEDIA_TYPE:
-        try:
-            return read_protobuf(request.body)
-        except ProtobufError as error:
-            raise bad_request(
-                f"the body of the request is protobuf that cannot be read ({error}); "
-                'let the client send JSON (in Go: rest.Config.ContentType = "application/json")'
-            ) from None
+        return read_protobuf(request.body)
     if media not in ("application/json", *_YAML):
         raise unsupported_media_type(f"application/json, application/yaml, {MEDIA_TYPE}")
     return _object(request, is_yaml=media in _YAML)
@@ -228,18 +222,14 @@ MAGIC: Final = b"k8s\x00"
 _NOTHING: Final = memoryview(b"")
 
 
-class ProtobufError(Exception):
-    """A body that cannot be read."""
-
-
 _PROBLEMS: Final = (LookupError, ValueError, TypeError, ArithmeticError, OSError, struct.error, RecursionError)
 
 
 def read_protobuf(body: bytes) -> dict[str, Any]:
-    """The object of a request. Raises ProtobufError."""
-    if not body.startswith(MAGIC):
-        raise ProtobufError("it does not begin as Kubernetes' protobuf does")
+    """The object of a request. Raises Rejected."""
     try:
+        if not body.startswith(MAGIC):
+            raise ValueError("it does not begin as Kubernetes' protobuf does")
         envelope = dict(_parts(memoryview(body)[len(MAGIC) :]))
         type_meta = dict(_parts(envelope.get(1, _NOTHING)))
         api_version, name = (_string(type_meta.get(number, _NOTHING)) for number in (1, 2))
@@ -255,7 +245,10 @@ def read_protobuf(body: bytes) -> dict[str, Any]:
                 raise LookupError(f"{api_version}, Kind={name} is unknown")
             found = _message(shape, protobuf_fields(shape.name), raw)
     except _PROBLEMS as error:
-        raise ProtobufError(f"it is damaged, or of a newer Kubernetes: {error}") from None
+        raise bad_request(
+            f"the body of the request is protobuf that is damaged, or of a newer Kubernetes ({error}); "
+            'let the client send JSON (in Go: rest.Config.ContentType = "application/json")'
+        ) from None
     return {"apiVersion": api_version, "kind": name, **found}
 
 

@@ -473,22 +473,13 @@ def check_identity(served: ServedKind, old: Stored, given: dict[str, Any], optio
 
 def check_preconditions(served: ServedKind, old: Stored, options: DeleteOptions) -> None:
     group, kind, name = served.kind.group, served.kind.kind, old.name.name
-    if options.uid and options.uid != old.uid:
-        raise conflict(
-            group,
-            kind,
-            name,
-            f"the UID in the precondition ({options.uid}) does not match the UID in record ({old.uid}). "
-            "The object might have been deleted and then recreated",
-        )
-    if options.resource_version and options.resource_version != str(old.version):
-        raise conflict(
-            group,
-            kind,
-            name,
-            f"the ResourceVersion in the precondition ({options.resource_version}) does not match the "
-            f"ResourceVersion in record ({old.version}). The object might have been modified",
-        )
+    for what, asked, recorded, cause in (
+        ("UID", options.uid, old.uid, "deleted and then recreated"),
+        ("ResourceVersion", options.resource_version, str(old.version), "modified"),
+    ):
+        if asked and asked != recorded:
+            problem = f"the {what} in the precondition ({asked}) does not match the {what} in record ({recorded})"
+            raise conflict(group, kind, name, f"{problem}. The object might have been {cause}")
     if served.resource == NAMESPACES and name in _IMMORTAL:
         raise forbidden(group, served.plural, name, "this namespace may not be deleted")
 

@@ -38,7 +38,7 @@ def verb_of(request: Request, route: Route) -> str:
     if request.method == "GET":
         if route.name:
             return "get"
-        return "watch" if request.query.get("watch") in ("true", "1") else "list"
+        return "watch" if request.query.get("watch") in TRUE else "list"
     if request.method == "DELETE":
         return "delete" if route.name else "deletecollection"
     return _VERBS.get(request.method, request.method.lower())

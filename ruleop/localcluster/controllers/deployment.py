@@ -5,16 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.kubernetes.kinds import LAST_APPLIED
+from ruleop.kubernetes.kinds import LAST_APPLIED, is_being_deleted
 from ruleop.kubernetes.times import now
-from ruleop.localcluster.controllers.machinery import (
-    OwningController,
-    is_being_deleted,
-    reference_to,
-    safe_hash,
-    share,
-    with_condition,
-)
+from ruleop.localcluster.controllers.machinery import OwningController, reference_to, safe_hash, share, with_condition
 from ruleop.localcluster.controllers.pod_owners import FAILURE
 from ruleop.localcluster.object_store import DEPLOYMENTS, REPLICA_SETS
 
@@ -89,10 +82,9 @@ class Deployments(OwningController):
                 "replicas": replicas,
                 "selector": {**selector, "matchLabels": {**(selector.get("matchLabels") or {}), HASH: digest}},
                 "template": {**template, "metadata": {**(template.get("metadata") or {}), "labels": labels}},
+                **{name: value for name, value in obj["spec"].items() if name == "minReadySeconds"},
             },
         }
-        if obj["spec"].get("minReadySeconds"):
-            replica_set["spec"]["minReadySeconds"] = obj["spec"]["minReadySeconds"]  # type: ignore[index]
         made = self.machinery.create(REPLICA_SETS, deployment.name.namespace, replica_set)
         if replicas:
             self._record_scaling(obj, made.name.name, 0, replicas)

@@ -7,12 +7,12 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.cron import next_time
+from ruleop.kubernetes.kinds import is_being_deleted, is_true
 from ruleop.kubernetes.labels import labels_of
 from ruleop.kubernetes.times import now, seconds_of, timestamp
 from ruleop.localcluster.controllers.machinery import (
     BATCH,
     OwningController,
-    is_being_deleted,
     is_over,
     is_ready,
     reference_to,
@@ -367,7 +367,7 @@ class Jobs(OwningController):
         if is_being_deleted(found.obj):
             return
         old = found.obj.get("status") or {}
-        if any(_has_condition(found.obj, each) for each in ("Complete", "Failed")):
+        if any(is_true(found.obj, each) for each in ("Complete", "Failed")):
             self._expire(found)
             return
         spec = found.obj["spec"]
@@ -446,7 +446,7 @@ class CronJobs(OwningController):
             status["lastScheduleTime"] = timestamp(when)
             due = next_time(spec["schedule"], time.time(), zone)
         jobs = self.machinery.owned(JOBS, found.obj)
-        active = [each for each in jobs if not any(_has_condition(each.obj, type_) for type_ in ("Complete", "Failed"))]
+        active = [each for each in jobs if not any(is_true(each.obj, type_) for type_ in ("Complete", "Failed"))]
         status["active"] = [
             {
                 "kind": "Job",
@@ -483,7 +483,7 @@ class CronJobs(OwningController):
             ("Complete", spec.get("successfulJobsHistoryLimit", 3)),
             ("Failed", spec.get("failedJobsHistoryLimit", 1)),
         ):
-            over = [each for each in jobs if _has_condition(each.obj, type_)]
+            over = [each for each in jobs if is_true(each.obj, type_)]
             for each in sorted(over, key=lambda each: each.obj["metadata"]["creationTimestamp"])[
                 : max(0, len(over) - limit)
             ]:
@@ -509,7 +509,3 @@ def _finished(status: dict[str, Any], type_: str, reason: str, message: str) -> 
 def _phase(pod: Object) -> str:
     found: str = (pod.get("status") or {}).get("phase", "")
     return found
-
-
-def _has_condition(job: Object, type_: str) -> bool:
-    return any(each["type"] == type_ for each in (job.get("status") or {}).get("conditions") or [])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ruleop.localcluster.controllers.machinery import LocalController, is_being_deleted
+from ruleop.kubernetes.kinds import is_being_deleted
+from ruleop.localcluster.controllers.machinery import LocalController
 from ruleop.localcluster.controllers.pods import claim_names
 from ruleop.localcluster.kinds import CLAIM_PROTECTION, VOLUME_PROTECTION
 from ruleop.localcluster.object_store import CLAIMS, CLASSES, PODS, VOLUMES, Name, Resource

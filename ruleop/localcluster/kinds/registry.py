@@ -13,7 +13,7 @@ from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.schema import EMPTY, UNKNOWN, SchemaError
 from ruleop.kubernetes.validation import find_validator
 from ruleop.localcluster.kinds.builtin_kinds import STRATEGIES, from_core, to_core
-from ruleop.localcluster.kinds.served import PLAIN, VERBS, Alias, Scale, ServedKind, priority
+from ruleop.localcluster.kinds.served import NO_SCALE, PLAIN, VERBS, Alias, Scale, ServedKind, priority
 from ruleop.localcluster.object_store import CRDS, EVENTS, Resource
 from ruleop.localcluster.tables import custom_printer, printer_of
 
@@ -142,7 +142,7 @@ def _served_builtin() -> Iterator[ServedKind]:
             short_names=resource.short_names,
             categories=resource.categories,
             status_subresource=resource.status_subresource,
-            scale=Scale() if scales else None,
+            scale=Scale() if scales else NO_SCALE,
             subresources=subresources,
             verbs=tuple(sorted(resource.verbs)),
             returns_deleted=resource.returns_deleted,
@@ -228,7 +228,7 @@ def served_versions(crd: CustomResourceDefinition, document: Object = EMPTY) -> 
             status_subresource=version.status_subresource,
             verbs=VERBS,
             scale=scale,
-            subresources=own if scale is None else (_SCALE, *own),
+            subresources=(_SCALE, *own) if scale.replicas else own,
             shape=shapes[version.name],
             list_kind=crd.list_kind,
             storage_version=storage.name,
@@ -255,9 +255,9 @@ def _deprecation(crd: CustomResourceDefinition, version: CrdVersion) -> str:
     return found if first == version.name else f"{found}; use {crd.group}/{first} {crd.kind}"
 
 
-def _scale(scale: Any) -> Scale | None:
+def _scale(scale: Any) -> Scale:
     if not isinstance(scale, dict):
-        return None
+        return NO_SCALE
     return Scale(
         scale.get("specReplicasPath", "").lstrip("."),
         scale.get("statusReplicasPath", "").lstrip("."),

@@ -52,6 +52,9 @@ class Scale:
     selector: str = "spec.selector.matchLabels"  # labels, of a custom resource a text
 
 
+NO_SCALE: Final = Scale("", "", "")
+
+
 def _same(obj: dict[str, Any]) -> dict[str, Any]:
     return obj
 
@@ -89,7 +92,7 @@ class Alias:
 
 @dataclass(frozen=True, slots=True)
 class ServedKind(ServedResource):
-    scale: Scale | None = None
+    scale: Scale = NO_SCALE
     shape: Shape = UNKNOWN
     printer: Printer = PLAIN_PRINTER
     strategy: Strategy = PLAIN
