@@ -5,9 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.kubernetes.times import now
-from ruleop.kubernetes.validation import GROUP as RBAC
-from ruleop.kubernetes.validation import (
+from ruleop.kubernetes.builtin.kind_defaults import (
     numbered,
     service_class,
     template_number,
@@ -15,6 +13,8 @@ from ruleop.kubernetes.validation import (
     with_sources,
     with_sources_of_new,
 )
+from ruleop.kubernetes.times import now
+from ruleop.kubernetes.validation import GROUP as RBAC
 from ruleop.localcluster.kinds.served import Strategy
 from ruleop.localcluster.kinds.services import allocate, kept_on_update
 from ruleop.localcluster.object_store import CLASSES, PRIORITY_CLASSES, SERVICE_ACCOUNTS, Name
