@@ -78,7 +78,8 @@ def _value(obj: JSON, path: str, default: str) -> JSON:
 
 def _column(text: str) -> PrinterColumn:
     name, _, of_type = text.rstrip("+").partition(":")
-    return NAME if name == "Name" else PrinterColumn(name, of_type or "string", "", priority=int(text.endswith("+")))
+    form = "name" if name == "Name" else ""
+    return PrinterColumn(name, of_type or "string", "", format=form, priority=int(text.endswith("+")))
 
 
 OF_TEMPLATE: Final = "Containers+|Images+|Selector+"

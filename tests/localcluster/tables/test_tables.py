@@ -107,6 +107,12 @@ def test_wide_columns_come_after_the_others():
     }
 
 
+def test_the_name_of_an_event_is_only_in_wide_output():
+    for kind in (Kind("", "v1", "Event"), Kind("events.k8s.io", "v1", "Event")):
+        (column,) = [each for each in printer_of(kind).columns if each.format == "name"]
+        assert (column.name, column.priority) == ("Name", 1)
+
+
 def test_the_row_of_a_crashing_pod_has_the_reason_and_the_restarts():
     crashed = {
         "name": "app",
