@@ -31,7 +31,7 @@ CLUSTER_ROLE: Final[Rows] = {
 
 def _binding(roles: str, namespace: Rows) -> Rows:
     return (
-        rules.frozen(),
+        rules.frozen(words="cannot change roleRef"),
         {
             "roleRef!": {"apiGroup": f"{GROUP}!", "kind": roles, "name": "needed segment"},
             "subjects[]": {
