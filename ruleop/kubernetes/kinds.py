@@ -131,6 +131,16 @@ def owners_of(metadata: Object) -> frozenset[str]:
     return frozenset(uid for uid in found if isinstance(uid, str) and uid)
 
 
+def is_being_deleted(obj: Object) -> bool:
+    return bool(obj["metadata"].get("deletionTimestamp"))
+
+
+def is_true(obj: Object, condition: str) -> bool:
+    """Whether the status of an object has a condition that is true."""
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    return any(each.get("type") == condition and each.get("status") == "True" for each in conditions)
+
+
 def parse_version(text: Any) -> int:
     """A resourceVersion as a number; 0, which is older than everything, if it is not one."""
     return int(text) if isinstance(text, str) and len(text) < 40 and text.isdecimal() else 0

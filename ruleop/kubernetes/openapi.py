@@ -135,12 +135,12 @@ def _published(schema: Schema) -> Schema:
 
 
 def _paths(root: str, resource: ServedResource, names: Mapping[Kind, str]) -> dict[str, Any]:
-    info = resource.info
-    kind, lists = names.get(info.kind, ""), names.get(info.kind._replace(kind=f"{info.kind.kind}List"), "")
-    collection = f"{root}/namespaces/{{namespace}}/{info.plural}" if info.namespaced else f"{root}/{info.plural}"
-    within = ("namespace",) if info.namespaced else ()
+    kind, lists = names.get(resource.kind, ""), names.get(resource.kind._replace(kind=f"{resource.kind.kind}List"), "")
+    everywhere = f"{root}/{resource.plural}"
+    collection = f"{root}/namespaces/{{namespace}}/{resource.plural}" if resource.namespaced else everywhere
+    within = ("namespace",) if resource.namespaced else ()
     operations = {
-        verb: _operation(verb, info.kind, kind, lists if verb == "list" else kind)
+        verb: _operation(verb, resource.kind, kind, lists if verb == "list" else kind)
         for verb in _PARAMETERS
         if verb in resource.verbs
     }
@@ -150,8 +150,8 @@ def _paths(root: str, resource: ServedResource, names: Mapping[Kind, str]) -> di
         collection: _path(within, operations, _COLLECTION_VERBS),
         f"{collection}/{{name}}": _path(("name", *within), operations, _OBJECT_VERBS),
     }
-    if info.namespaced:
-        paths[f"{root}/{info.plural}"] = _path((), operations, ("list",))
+    if resource.namespaced:
+        paths[everywhere] = _path((), operations, ("list",))
     for each in resource.subresources:
         if each.name not in _STREAMS:
             of_each = {verb: _operation(verb, each.kind, names.get(each.kind, "")) for verb in each.verbs}

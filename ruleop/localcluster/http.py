@@ -248,7 +248,7 @@ class _Connection(asyncio.Protocol):
                 self.transport.close()
             self._done()
         elif isinstance(response, ResponseStream):
-            self.transport.write(_stream_head(response))
+            self.transport.write(_head(response))
             self._stop = response.start(self)
             if self.transport.is_closing() or not self._busy:  # it ended at once
                 self._stop_stream()
@@ -305,31 +305,26 @@ def _status_line(status: int) -> bytes:
     return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode()
 
 
-def _date() -> str:
-    return _date_of(int(time.time()))
-
-
 @functools.lru_cache(maxsize=1)
 def _date_of(second: int) -> str:
     return formatdate(second, usegmt=True)
 
 
-def _head(response: Response, *, close: bool = False) -> bytes:
-    lines = [f"{name}: {value}" for name, value in {**_NOT_KEPT, "Date": _date(), **response.headers}.items()]
-    if response.status != HTTPStatus.NOT_MODIFIED:
-        lines += [f"Content-Type: {response.content_type}", f"Content-Length: {len(response.body)}"]
-    if close:
-        lines.append("Connection: close")
-    return _status_line(response.status) + "\r\n".join(lines).encode("latin-1", "replace") + b"\r\n\r\n"
-
-
-def _stream_head(stream: ResponseStream) -> bytes:
+def _head(response: Response | ResponseStream, *, close: bool = False) -> bytes:
     headers = {
+        "Content-Type": response.content_type,
         **_NOT_KEPT,
-        "Date": _date(),
-        "Content-Type": stream.content_type,
-        "Transfer-Encoding": "chunked",
-        **stream.headers,
+        "Date": _date_of(int(time.time())),
+        **response.headers,
     }
+    if isinstance(response, ResponseStream):
+        headers["Transfer-Encoding"] = "chunked"
+    elif response.status == HTTPStatus.NOT_MODIFIED:
+        del headers["Content-Type"]
+    else:
+        headers["Content-Length"] = str(len(response.body))
+    if close:
+        headers["Connection"] = "close"
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    return _status_line(HTTPStatus.OK) + lines.encode("latin-1", "replace") + b"\r\n"
+    status = HTTPStatus.OK if isinstance(response, ResponseStream) else response.status
+    return _status_line(status) + lines.encode("latin-1", "replace") + b"\r\n"

@@ -17,17 +17,19 @@ import orjson
 
 from ruleop.errors import RuleopError
 from ruleop.files import read_regular, why_unreadable
+from ruleop.kubernetes.builtin.table import builtin_release
 from ruleop.kubernetes.kinds import SERVER_METADATA, Kind
+from ruleop.kubernetes.times import now
 from ruleop.localcluster.api.api import Api
 from ruleop.localcluster.api.audit import LOCAL_ADMIN, Audit, Users
 from ruleop.localcluster.api.faulty import Faults, FaultyApi
 from ruleop.localcluster.api.object_writer import ObjectWriter
 from ruleop.localcluster.api.requests import WriteOptions
 from ruleop.localcluster.api.responses import refusal
-from ruleop.localcluster.controllers import CONTROLLERS, Machinery, node, storage_class
+from ruleop.localcluster.controllers import CONTROLLERS, Machinery
 from ruleop.localcluster.http import ClusterServer
 from ruleop.localcluster.kinds import Registry, follow
-from ruleop.localcluster.object_store import CLASSES, NAMESPACES, NODES, Name, Resource, Store
+from ruleop.localcluster.object_store import NAMESPACES, Name, Resource, Store
 from ruleop.localcluster.status_errors import Rejected
 
 if TYPE_CHECKING:
@@ -86,14 +88,13 @@ class LocalCluster:
 
     def _fill(self) -> None:
         """Creates the objects that every cluster has."""
-        for each in orjson.loads(importlib.resources.files(__package__).joinpath("bootstrap.json").read_bytes()):
+        text = importlib.resources.files(__package__).joinpath("bootstrap.json").read_text()
+        for each in orjson.loads(text.replace("{release}", builtin_release()).replace("{now}", now())):
             served = self.registry.of_kind(Kind.of(each))
             assert served is not None
-            self.writer.create(served, each["metadata"].get("namespace", ""), each)
-        status = (document := node()).pop("status")
-        made = self.machinery.create(NODES, "", document)
-        self.machinery.update_status(NODES, made, status)
-        self.machinery.create(CLASSES, "", storage_class())
+            made = self.writer.create(served, each["metadata"].get("namespace", ""), each)
+            if status := each.get("status"):
+                self.machinery.update_status(served.resource, made, status)
         self.machinery.settle()
 
     # -- start and stop -----------------------------------------------------------------------------------------------

@@ -27,21 +27,17 @@ class Rejected(Exception):  # noqa: N818 - named for what happened to the reques
         self.details, self.headers = details, dict(headers or {})
 
     def document(self) -> dict[str, Any]:
-        found: dict[str, Any] = {
+        found = {
             "kind": "Status",
             "apiVersion": "v1",
             "metadata": {},
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
+            "reason": self.reason or None,
             "details": self.details,
             "code": self.code,
         }
-        if self.details is None:
-            del found["details"]
-        if not self.reason:
-            del found["reason"]
-        return found
+        return {name: value for name, value in found.items() if value is not None}
 
 
 def _details(group: str, plural: str, name: str) -> dict[str, Any]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
 from ruleop.kubernetes.crd import PrinterColumn
-from ruleop.kubernetes.kinds import JSON, Object
+from ruleop.kubernetes.kinds import JSON, Object, is_being_deleted, is_true
 from ruleop.kubernetes.times import seconds_of
 from ruleop.values import dataclass
 
@@ -27,31 +28,17 @@ Cells = Callable[[Object, float], list[JSON]]
 """The cells of an object at a time, in seconds since 1970."""
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnDefinition:
-    name: str
-    type: str = "string"
-    format: str = ""
-    priority: int = 0  # columns with a priority are only in `kubectl get -o wide`
-    description: str = ""
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "type": self.type,
-            "format": self.format,
-            "description": self.description,
-            "priority": self.priority,
-        }
-
-
-NAME = ColumnDefinition("Name", format="name")
+NAME: Final = PrinterColumn("Name", "string", "", format="name")
 
 
 @dataclass(frozen=True, slots=True)
 class Printer:
-    columns: tuple[ColumnDefinition, ...]
-    cells: Cells
+    columns: tuple[PrinterColumn, ...]  # those with a priority are only in `kubectl get -o wide`
+    cells: Cells  # one value for each column
+
+    def definitions(self) -> list[dict[str, Any]]:
+        names = ("name", "type", "format", "description", "priority")
+        return [{name: getattr(each, name) for name in names} for each in self.columns]
 
 
 def printer(columns: str, others: Cells = lambda _obj, _now: []) -> Printer:
@@ -89,11 +76,10 @@ def _value(obj: JSON, path: str, default: str) -> JSON:
     return (int(default) if default.isdecimal() else default) if obj in (None, "") else obj
 
 
-def _column(text: str) -> ColumnDefinition:
+def _column(text: str) -> PrinterColumn:
     name, _, of_type = text.rstrip("+").partition(":")
-    return ColumnDefinition(
-        name, of_type or "string", "name" if name == "Name" else "", priority=1 if text.endswith("+") else 0
-    )
+    form = "name" if name == "Name" else ""
+    return PrinterColumn(name, of_type or "string", "", format=form, priority=int(text.endswith("+")))
 
 
 OF_TEMPLATE: Final = "Containers+|Images+|Selector+"
@@ -152,10 +138,6 @@ def annotation(obj: Object, key: str) -> str:
     return found
 
 
-def is_being_deleted(obj: Object) -> bool:
-    return bool(obj["metadata"].get("deletionTimestamp"))
-
-
 def spec(obj: Object) -> Object:
     found: Object = obj.get("spec") or {}
     return found
@@ -195,11 +177,6 @@ def boolean(value: JSON) -> str:
 def condition(obj: Object, of_type: str) -> Object | None:
     conditions: Iterable[Object] = status(obj).get("conditions") or ()
     return next((each for each in conditions if each.get("type") == of_type), None)
-
-
-def is_true(obj: Object, of_type: str) -> bool:
-    found = condition(obj, of_type)
-    return found is not None and found.get("status") == "True"
 
 
 def load_balancer(obj: Object) -> str:
@@ -247,23 +224,16 @@ def _members(step: re.Match[str], value: JSON) -> list[JSON]:
 _AGE: Final = (PrinterColumn("Age", "date", ".metadata.creationTimestamp"),)
 
 
-def custom_columns(declared: Sequence[PrinterColumn]) -> tuple[ColumnDefinition, ...]:
+def custom_printer(declared: Sequence[PrinterColumn]) -> Printer:
     """The name, and the declared columns; without any, the age."""
-    others = (
-        ColumnDefinition(
-            each.name,
-            each.type,
-            each.format,
-            each.priority,
-            each.description or f"Custom resource definition column (in JSONPath format): {each.json_path}",
-        )
-        for each in declared or _AGE
+    others = declared or _AGE
+    described = (
+        replace(each, description=f"Custom resource definition column (in JSONPath format): {each.json_path}")
+        if not each.description
+        else each
+        for each in others
     )
-    return (NAME, *others)
-
-
-def custom_cells(declared: Sequence[PrinterColumn], obj: Object, now: float) -> list[JSON]:
-    return [name(obj), *(_cell(each, obj, now) for each in declared or _AGE)]
+    return Printer((NAME, *described), lambda obj, now: [name(obj), *(_cell(each, obj, now) for each in others)])
 
 
 def _cell(column: PrinterColumn, obj: Object, now: float) -> JSON:
@@ -636,7 +606,7 @@ def _hosts(rules: tuple[Object, ...] | list[Object]) -> str:
     return ",".join(hosts) + (f" + {len(rules) - 3} more..." if more else "") or "*"
 
 
-_PLAIN: Final = printer("Name|Age")
+PLAIN: Final = printer("Name|Age")
 PRINTERS: Final[Mapping[tuple[str, str], Printer]] = {
     ("", "Pod"): POD,
     **CORE,
@@ -648,13 +618,8 @@ PRINTERS: Final[Mapping[tuple[str, str], Printer]] = {
 }
 
 
-def columns(kind: Kind) -> tuple[ColumnDefinition, ...]:
-    return PRINTERS.get((kind.group, kind.kind), _PLAIN).columns
-
-
-def cells(kind: Kind, obj: Object, now: float) -> list[JSON]:
-    """One value for each column. `now` is in seconds since 1970."""
-    return PRINTERS.get((kind.group, kind.kind), _PLAIN).cells(obj, now)
+def printer_of(kind: Kind) -> Printer:
+    return PRINTERS.get((kind.group, kind.kind), PLAIN)
 
 
 def conditions(kind: Kind, obj: Object) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from tests.cluster.test_schema_table import renamed
 
 pytestmark = pytest.mark.real_server("it says what the documents should be")
 
-VERSIONS = sorted({resource.info.kind[:2] for resource in served_resources()})
+VERSIONS = sorted({resource.kind[:2] for resource in served_resources()})
 STREAMS = ("/attach", "/exec", "/log", "/portforward", "/proxy")
 
 
@@ -22,7 +22,7 @@ STREAMS = ("/attach", "/exec", "/log", "/portforward", "/proxy")
 def test_the_document_of_each_group_version_equals_that_of_the_server(server: Client, group: str, version: str) -> None:
     path = f"apis/{group}/{version}" if group else f"api/{version}"
     real = without_prose(server.get(f"/openapi/v3/{path}"))
-    resources = [resource for resource in served_resources() if resource.info.kind[:2] == (group, version)]
+    resources = [resource for resource in served_resources() if resource.kind[:2] == (group, version)]
     made = openapi_document(group, version, resources, type_schemas(), release=real["info"]["version"])
     assert made["components"]["schemas"] == real["components"]["schemas"]
     paths = {

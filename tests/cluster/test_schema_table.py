@@ -16,6 +16,7 @@ from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.schema.shape import OpenApi, Shape
 from tests.cluster import everything
 from tests.cluster.server import CRDS, DISCOVERY, Client
+from tests.controlplane.protobuf_fields import read_protobuf
 
 pytestmark = pytest.mark.real_server("it says what the packaged types should be")
 
@@ -31,11 +32,11 @@ def test_the_packaged_tables_equal_the_servers_schemas(server: Client, tmp_path:
     for groups in discovery.values():
         groups["items"] = [group for group in groups["items"] if group["metadata"].get("name") not in custom]
 
-    files = {"builtin.json": build_table, "builtin_types.json": build_types}
+    dump = documents, list(discovery.values())
+    now = {"builtin.json": build_table(*dump), "builtin_types.json": build_types(*dump, read_protobuf())}
     packaged = {
-        name: importlib.resources.files("ruleop.kubernetes.builtin").joinpath(name).read_bytes() for name in files
+        name: importlib.resources.files("ruleop.kubernetes.builtin").joinpath(name).read_bytes() for name in now
     }
-    now = {name: build(documents, list(discovery.values())) for name, build in files.items()}
     if now == packaged:
         return
     answers = {
@@ -47,9 +48,9 @@ def test_the_packaged_tables_equal_the_servers_schemas(server: Client, tmp_path:
         (tmp_path / f"{name.replace('/', '__')}.json").write_bytes(orjson.dumps(answer))
     before, after = ({line for data in each.values() for line in data.splitlines()} for each in (packaged, now))
     raise AssertionError(
-        f"{' and '.join(files)} in ruleop/kubernetes/builtin are not what Kubernetes {orjson.loads(now['builtin.json'])['kubernetes']} serves: "
+        f"{' and '.join(now)} in ruleop/kubernetes/builtin are not what Kubernetes {orjson.loads(now['builtin.json'])['kubernetes']} serves: "
         f"{len(after - before)} lines are new and {len(before - after)} are gone. Make them anew from the server's answers, and read the diff:\n"
-        f"    python tests/kubernetes/builtin/generate_builtin.py {tmp_path}"
+        f"    python -m tests.kubernetes.builtin.generate_builtin {tmp_path}"
     )
 
 

@@ -15,7 +15,7 @@ import pytest
 from ruleop.kubernetes.builtin.builtin_types import served_resources
 from ruleop.kubernetes.crd import parse_crd
 from ruleop.kubernetes.kinds import Kind
-from ruleop.localcluster.tables import PRINTERS, cells, columns, conditions, custom_cells, custom_columns
+from ruleop.localcluster.tables import PRINTERS, conditions, custom_printer, printer_of
 from tests.cluster.printed import COLUMNS, CUSTOM, MORE, STATUSES
 from tests.cluster.server import CRDS, Client
 from tests.cluster.test_at_rest import OBJECTS, path_of
@@ -31,7 +31,7 @@ def is_printed(kind: Kind) -> bool:
     return (kind.group, kind.kind) in PRINTERS
 
 
-LISTED = [each for each in served_resources() if "list" in each.verbs and is_printed(each.info.kind)]
+LISTED = [each for each in served_resources() if "list" in each.verbs and is_printed(each.kind)]
 NAMESPACE = "tables"
 
 
@@ -42,17 +42,17 @@ def surroundings(server: Client) -> None:
         server.post(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts", {"metadata": {"name": name}})
 
 
-@pytest.mark.parametrize("resource", LISTED, ids=lambda resource: str(resource.info.kind))
+@pytest.mark.parametrize("resource", LISTED, ids=lambda resource: str(resource.kind))
 def test_the_columns_of_each_kind_and_the_rows_of_existing_objects_are_those_of_the_server(
     server: Client, resource: Any
 ) -> None:
-    kind = resource.info.kind
+    kind = resource.kind
     root = f"/apis/{kind.api_version}" if kind.group else f"/api/{kind.version}"
     asked = time.time()
-    table = server.get(f"{root}/{resource.info.plural}?includeObject=Object", accept=TABLE)
-    assert header(table) == [(each.name, each.type, each.format, each.priority) for each in columns(kind)]
+    table = server.get(f"{root}/{resource.plural}?includeObject=Object", accept=TABLE)
+    assert header(table) == [(each.name, each.type, each.format, each.priority) for each in printer_of(kind).columns]
     for row in table["rows"] or ():
-        same_cells(row["cells"], lambda now, row=row: cells(kind, row["object"], now), asked)
+        same_cells(row["cells"], lambda now, row=row: printer_of(kind).cells(row["object"], now), asked)
 
 
 @pytest.mark.usefixtures("surroundings")
@@ -66,7 +66,7 @@ def test_the_rows_of_new_objects_are_those_of_the_server(server: Client, obj: di
     asked = time.time()
     table = server.send("POST", f"{path(kind)}?dryRun=All&includeObject=Object", renamed(obj), accept=TABLE)
     (row,) = table["rows"]
-    same_cells(row["cells"], lambda now: cells(kind, row["object"], now), asked)
+    same_cells(row["cells"], lambda now: printer_of(kind).cells(row["object"], now), asked)
 
 
 @pytest.mark.usefixtures("surroundings")
@@ -85,7 +85,7 @@ def test_the_rows_of_objects_with_a_status_are_those_of_the_server(server: Clien
                 accept=TABLE,
             )
             (row,) = table["rows"]
-            same_cells(row["cells"], lambda now, row=row: cells(kind, row["object"], now), asked)
+            same_cells(row["cells"], lambda now, row=row: printer_of(kind).cells(row["object"], now), asked)
             assert conditions(kind, row["object"]) == [
                 {key: value for key, value in each.items() if value is not None} for each in row.get("conditions") or ()
             ]
@@ -106,12 +106,12 @@ def test_columns_and_rows_of_custom_kinds_are_those_of_the_server(
             asked = time.time()
             table = server.send("POST", f"{path}?dryRun=All&includeObject=Object", obj, accept=TABLE)
             assert header(table) == [
-                (each.name, each.type, each.format, each.priority) for each in custom_columns(wanted)
+                (each.name, each.type, each.format, each.priority) for each in custom_printer(wanted).columns
             ]
             descriptions = [each["description"] for each in table["columnDefinitions"][1:]]
-            assert not declared or descriptions == [each.description for each in custom_columns(wanted)[1:]]
+            assert not declared or descriptions == [each.description for each in custom_printer(wanted).columns[1:]]
             (row,) = table["rows"]
-            same_cells(row["cells"], lambda now, row=row: custom_cells(wanted, row["object"], now), asked)
+            same_cells(row["cells"], lambda now, row=row: custom_printer(wanted).cells(row["object"], now), asked)
     finally:
         server.delete(f"{CRDS}/printables.{group}")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -291,9 +292,8 @@ class CelWalk:
             return set()
         found = set()
         for cause in reply.body["details"]["causes"]:
-            _, _, rest = cause["field"].partition(".properties[spec].properties[p")
-            if rest:
-                found.add(int(rest.partition("]")[0]))
+            if rule := re.search(r"\.properties[.\[]spec]?\.properties[.\[]p(\d+)", cause["field"]):
+                found.add(int(rule[1]))
         assert found, reply.text
         return found
 

@@ -1,4 +1,4 @@
-"""Why new objects are invalid, in the words of the real server where `recording.OWN_WORDS` has no others."""
+"""Why new objects are invalid: with the causes at the fields of the real server."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What is refused of Services, Ingresses, policies, claims and configuration, in the words of the real server where
-`recording.OWN_WORDS` has no others."""
+"""What is refused of Services, Ingresses, policies, claims and configuration: at the fields of the real server."""
 
 from __future__ import annotations
 

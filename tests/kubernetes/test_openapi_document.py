@@ -33,7 +33,7 @@ CRD = crd(
 
 
 def document(group: str, version: str) -> dict[str, Any]:
-    resources = [resource for resource in served_resources() if resource.info.kind[:2] == (group, version)]
+    resources = [resource for resource in served_resources() if resource.kind[:2] == (group, version)]
     return openapi_document(group, version, resources, type_schemas(), release="1.36")
 
 
@@ -79,7 +79,7 @@ def test_a_custom_kind_is_published_with_descriptions_and_common_fields():
     info = crd.resource("v1")
     assert info is not None
     types = crd_types(crd, version)
-    resource = ServedResource(info, "app", VERBS)
+    resource = ServedResource(info.plural, info.namespaced, info.status_subresource, info.kind, "app", VERBS)
     made = openapi_document("example.com", "v1", [resource], {**type_schemas(), **types}, release="1.36")
     app = made["components"]["schemas"]["com.example.v1.App"]
     spec = app["properties"]["spec"]["properties"]
@@ -98,7 +98,7 @@ def test_a_custom_kind_in_a_k8s_io_group_has_no_strategic_merge_patch():
     crd = parse_crd({**CRD, "spec": {**CRD["spec"], "group": "gateway.k8s.io"}})
     info = crd.resource("v1")
     assert info is not None
-    resource = ServedResource(info, "app", VERBS)
+    resource = ServedResource(info.plural, info.namespaced, info.status_subresource, info.kind, "app", VERBS)
     types = {**type_schemas(), **crd_types(crd, crd.versions[0])}
     made = openapi_document("gateway.k8s.io", "v1", [resource], types, release="1.36")
     patch = made["paths"]["/apis/gateway.k8s.io/v1/namespaces/{namespace}/apps/{name}"]["patch"]

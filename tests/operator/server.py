@@ -149,7 +149,7 @@ class Server:
 
     def _lookup(self, kind: Kind) -> ResourceInfo | None:
         served = self.registry.of_kind(kind)
-        return None if served is None else ResourceInfo(served.plural, served.namespaced, served.status, kind)
+        return served and ResourceInfo(served.plural, served.namespaced, served.status_subresource, kind)
 
     # -- other clients -------------------------------------------------------------------------------------------------
 

@@ -267,7 +267,7 @@ class Cluster:
         guards = {"uid": uid or old.uid, "resourceVersion": version or str(old.version)}
         new = {**old.obj, "metadata": {**old.obj["metadata"], **guards}, "status": status}
         with refusals("update", key):
-            subresource = "status" if served.status else ""
+            subresource = "status" if served.status_subresource else ""
             return dict(self.server.writer.update(served, old, new, subresource, options_of(manager)).obj)
 
     def _delete(self, key: ObjectKey, propagation: str = "background") -> None:

@@ -44,9 +44,7 @@ def _defined(watch: Watch) -> Iterator[tuple[str, str, Site]]:
 
 def check_short_names(loaded: Loaded, findings: Findings) -> None:
     builtin = {
-        name: each.info.kind.kind
-        for each in served_resources()
-        for name in (*each.short_names, each.info.plural, each.singular)
+        name: each.kind.kind for each in served_resources() for name in (*each.short_names, each.plural, each.singular)
     }
     for watch in loaded.watches:
         schema = watch.draft.table.schema

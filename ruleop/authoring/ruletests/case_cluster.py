@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from ruleop.authoring.offline import OfflineKinds, as_live, uid_of
-from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
+from ruleop.kubernetes.kinds import Kind, Object, ObjectKey, is_being_deleted
 from ruleop.kubernetes.merge import item_key
 from ruleop.kubernetes.schema import UNKNOWN, Shape
 from ruleop.kubernetes.times import timestamp
 from ruleop.localcluster.api.object_checks import with_defaults
 from ruleop.localcluster.api.object_writer import CONTROLLERS, ObjectWriter, is_finished
 from ruleop.localcluster.api.requests import DeleteOptions, WriteOptions
-from ruleop.localcluster.controllers import ENDINGS, GarbageCollector, Machinery, is_being_deleted
+from ruleop.localcluster.controllers import ENDINGS, GarbageCollector, Machinery
 from ruleop.localcluster.kinds import Registry, open_kind, served_versions
 from ruleop.localcluster.object_store import NAMESPACES, SERVICES, Name, Resource, Store
 from ruleop.localcluster.objects import merge_patch, with_entries
@@ -291,7 +291,7 @@ class CaseCluster:
         """Raises ApiError."""
         served, _ = self._live(key)
         try:
-            self._patch(key, patch, "status" if served.status else "")
+            self._patch(key, patch, "status" if served.status_subresource else "")
         except Rejected as rejected:
             raise api_error(rejected, "patch", key) from None
 

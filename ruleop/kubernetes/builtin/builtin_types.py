@@ -1,10 +1,10 @@
 """The built-in kinds with everything that a check or an API server needs: types, required fields, enumerations,
-strategic merge patches, subresources, short names.
+strategic merge patches, subresources, short names, numbers of protobuf fields.
 
 `build_types` makes `builtin_types.json` from the documents of a real API server: the schema of each type as published,
-without its prose, and each resource of its discovery. One type or one resource is one line, so that the diff of a new
-Kubernetes release is readable. The file is read on first use. The operator does not use it: what merges need is in
-`ruleop.kubernetes.builtin.table`, a quarter of the size.
+without its prose, and each resource of its discovery. The numbers come from the sources of Kubernetes. One type or one
+resource is one line, so that the diff of a new Kubernetes release is readable. The file is read on first use. The
+operator does not use it: what merges need is in `ruleop.kubernetes.builtin.table`, a quarter of the size.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import orjson
 
 from ruleop.kubernetes.builtin.table import ResourceInfo
 from ruleop.kubernetes.kinds import Kind, Object
-from ruleop.kubernetes.schema import OpenApi, with_inner
+from ruleop.kubernetes.schema import EMPTY, OpenApi, with_inner
 from ruleop.values import dataclass
 
 if TYPE_CHECKING:
@@ -36,10 +36,9 @@ class Subresource:
 
 
 @dataclass(frozen=True, slots=True)
-class ServedResource:
+class ServedResource(ResourceInfo):
     """A resource as discovery describes it."""
 
-    info: ResourceInfo
     singular: str
     verbs: tuple[str, ...]
     short_names: tuple[str, ...] = ()
@@ -56,6 +55,7 @@ class _Types:
     resources: tuple[ServedResource, ...]
     openapi: OpenApi
     schemas: Mapping[str, Schema]
+    protobuf: Mapping[str, Object]
 
 
 def served_resources() -> tuple[ServedResource, ...]:
@@ -81,12 +81,28 @@ def type_schemas() -> Mapping[str, Schema]:
     return _types().schemas
 
 
+def protobuf_fields(type_name: str) -> Object:
+    """The fields of a built-in type by their numbers in protobuf, which are written as text; empty if it has none.
+
+    An asterisk before the name of a field: its value is kept even if it is empty. A mapping: fields of the same type
+    that are a message of their own."""
+    return _types().protobuf.get(type_name, EMPTY)
+
+
+@functools.cache
+def kept_empty(type_name: str) -> frozenset[str]:
+    """The fields of a built-in type that Go writes even if they are empty."""
+    names = (each for each in protobuf_fields(type_name).values() if isinstance(each, str))
+    return frozenset(each[1:] for each in names if each.startswith("*"))
+
+
 @functools.cache
 def _types() -> _Types:
     written = orjson.loads(Path(__file__).with_name("builtin_types.json").read_bytes())
     schemas = written["types"]
     return _Types(
         resources=tuple(_read_resource(row) for row in written["resources"]),
+        protobuf={name: schema.pop("protobuf") for name, schema in schemas.items() if "protobuf" in schema},
         openapi=OpenApi({"components": {"schemas": schemas}}),
         schemas=schemas,
     )
@@ -98,12 +114,10 @@ def _read_resource(row: Mapping[str, Any]) -> ServedResource:
         for each in row.get("subresources", ())
     )
     return ServedResource(
-        info=ResourceInfo(
-            plural=row["plural"],
-            namespaced=row["namespaced"],
-            status_subresource=any(each.name == "status" for each in subresources),
-            kind=Kind.parse(row["apiVersion"], row["kind"]),
-        ),
+        plural=row["plural"],
+        namespaced=row["namespaced"],
+        status_subresource=any(each.name == "status" for each in subresources),
+        kind=Kind.parse(row["apiVersion"], row["kind"]),
         singular=row["singular"],
         verbs=tuple(row["verbs"]),
         short_names=tuple(row.get("shortNames", ())),
@@ -113,15 +127,16 @@ def _read_resource(row: Mapping[str, Any]) -> ServedResource:
     )
 
 
-def build_types(documents: Mapping[str, Object], discovery: Iterable[Object]) -> bytes:
-    """The file, byte for byte the same for the same API. For the arguments, see
-    `ruleop.kubernetes.builtin.table.build_table`."""
+def build_types(documents: Mapping[str, Object], discovery: Iterable[Object], protobuf: Mapping[str, Object]) -> bytes:
+    """The file, byte for byte the same for the same API. `protobuf`: of each type, its fields by their numbers. For the
+    other arguments, see `ruleop.kubernetes.builtin.table.build_table`."""
     # The documents differ in two types, DeleteOptions and WatchEvent, each of which lists the group of its document
     # beside the core group. The core document comes first, and has them without such an addition.
     types: dict[str, Schema] = {}
     for _, document in sorted(documents.items()):
         for name, schema in ((document.get("components") or {}).get("schemas") or {}).items():
-            types.setdefault(name, _without_prose(schema))
+            numbers = {"protobuf": protobuf[name]} if name in protobuf else {}
+            types.setdefault(name, _without_prose(schema) | numbers)
     deletes = _types_returned_by_delete(documents)
     rows = [row for group_list in discovery for group in group_list["items"] for row in _resource_rows(group, deletes)]
     lines = [

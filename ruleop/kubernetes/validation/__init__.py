@@ -1,18 +1,16 @@
 """Validation of the objects of built-in kinds, as the API server does it, for the server in memory and `ruleop check`.
 
 `pods`, `workloads`, `core`, `networking` and `policy` have the tables of the kinds: rows of paths, conditions and
-rules, most of which are words or messages of the server (`rules`), the others functions. Conditions are functions, not
-CEL, because a single rule in CEL takes almost half as long as the validation of a whole object. Nothing here reads
-another object or knows how objects are stored. Contract tests hold the decisions to the real server, and most of the
-words.
+rules, most of which are words that say by themselves what is wrong (`rules`), the others functions. Conditions are
+compiled, and not CEL, because a single rule in CEL takes almost half as long as the validation of a whole object.
+Nothing here reads another object or knows how objects are stored. Contract tests hold the decisions and the fields to
+the real server; the words, where clients depend on them: those of names, and of what may not change.
 """
 
 from ruleop.kubernetes.validation.core import (
     HEADLESS,
     INTERNAL_POLICIES,
-    WITH_NODE_PORTS,
     cluster_ip_errors,
-    is_exposed,
 )
 from ruleop.kubernetes.validation.custom_resource_definitions import validate_rules
 from ruleop.kubernetes.validation.field_errors import (
@@ -38,12 +36,6 @@ from ruleop.kubernetes.validation.validators import (
     Validator,
     creation_errors,
     find_validator,
-    numbered,
-    service_class,
-    template_number,
-    with_selector,
-    with_sources,
-    with_sources_of_new,
 )
 
 __all__ = [
@@ -51,7 +43,6 @@ __all__ = [
     "GROUP",
     "HEADLESS",
     "INTERNAL_POLICIES",
-    "WITH_NODE_PORTS",
     "FieldError",
     "Validator",
     "cluster_ip_errors",
@@ -61,22 +52,15 @@ __all__ = [
     "immutable_value",
     "invalid_value",
     "invalid_values",
-    "is_exposed",
     "kind_problems",
     "label_problems",
-    "numbered",
     "path_segment_problems",
     "required",
     "resource_errors",
-    "service_class",
     "subdomain_problems",
-    "template_number",
     "too_long",
     "unsupported",
     "validate_annotations",
     "validate_labels",
     "validate_rules",
-    "with_selector",
-    "with_sources",
-    "with_sources_of_new",
 ]

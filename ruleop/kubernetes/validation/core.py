@@ -5,9 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.builtin.immutable_fields import immutable_changes, needs_health_check, value_at
+from ruleop.kubernetes.builtin.kind_defaults import WITH_NODE_PORTS, is_exposed
 from ruleop.kubernetes.quantity import parse_quantity
 from ruleop.kubernetes.validation import rules
-from ruleop.kubernetes.validation.field_errors import FieldError, refusal, subdomain_problems, too_long, unsupported
+from ruleop.kubernetes.validation.field_errors import (
+    FieldError,
+    forbidden_value,
+    immutable_value,
+    invalid_value,
+    required,
+    subdomain_problems,
+    too_long,
+    unsupported,
+)
 from ruleop.kubernetes.validation.pods import SOURCES
 
 if TYPE_CHECKING:
@@ -21,14 +31,7 @@ if TYPE_CHECKING:
 
 
 HEADLESS: Final = "None"
-WITH_NODE_PORTS: Final = ("NodePort", "LoadBalancer")
 INTERNAL_POLICIES: Final = ("Cluster", "Local")
-_NOT_BALANCER: Final = "Forbidden: may only be used when `type` is 'LoadBalancer'"
-
-
-def is_exposed(spec: Object) -> bool:
-    """Whether a Service can be reached from outside the cluster."""
-    return spec.get("type") in WITH_NODE_PORTS or (spec.get("type") == "ClusterIP" and bool(spec.get("externalIPs")))
 
 
 def _is_headless(spec: Object) -> bool:
@@ -39,37 +42,25 @@ def _node_port(port: Any) -> Any:
     return (port.get("protocol"), port["nodePort"]) if port.get("nodePort") else None
 
 
-_SAME_PORT: Final = (
-    'Duplicate value: {"Name":"","Protocol":{protocol},"AppProtocol":null,"Port":{port},"TargetPort":0,"NodePort":0}'
-)
-
-
 def _addresses(spec: Any, _: Any) -> Iterator[FieldError]:
     """The first cluster IP is that of the older field, and all are of the families."""
     address, addresses, families = spec.get("clusterIP"), spec.get("clusterIPs") or [], spec.get("ipFamilies") or ()
     if address and not addresses:
-        yield refusal("Required value", spec, "clusterIPs")
+        yield required("clusterIPs")
     elif addresses and address != addresses[0]:
-        words = "first value must match `clusterIP`" if address else "must be empty when `clusterIP` is not specified"
-        yield refusal(f"Invalid value: {{}}: {words}", addresses, "clusterIPs")
+        yield invalid_value("clusterIPs", addresses, "first value must match `clusterIP`")
     actual = ["IPv6" if ":" in each else "IPv4" for each in addresses]
     if HEADLESS in addresses[:1]:
         if len(addresses) > 1:
-            yield refusal("Invalid value: {}: 'None' must be the first and only value", addresses, "clusterIPs")
-        return
-    malformed = [each.below("clusterIPs") for each in _EACH_ADDRESS(addresses, None)]
-    yield from malformed
-    if len(addresses) > 2:
-        yield refusal("Invalid value: {}: may only hold up to 2 values", addresses, "clusterIPs")
-    if malformed:
-        return
-    if len(actual) != len(set(actual)):
-        message = "Invalid value: {}: may specify no more than one IP for each IP family"
-        yield refusal(message, addresses, "clusterIPs")
-    for index, (each, one, family) in enumerate(zip(addresses, actual, families, strict=False)):
-        if family in ("IPv4", "IPv6") and family != one:
-            message = f"Invalid value: {{}}: expected an {family} value as indicated by `ipFamilies[{index}]`"
-            yield refusal(message, each, f"clusterIPs[{index}]")
+            yield invalid_value("clusterIPs", addresses, "'None' must be the first and only value")
+    elif malformed := [each.below("clusterIPs") for each in _EACH_ADDRESS(addresses, None)]:
+        yield from malformed
+    elif len(actual) != len(set(actual)):
+        yield invalid_value("clusterIPs", addresses, "may specify no more than one IP for each IP family")
+    else:
+        for index, (each, one, family) in enumerate(zip(addresses, actual, families, strict=False)):
+            if family in ("IPv4", "IPv6") and family != one:
+                yield invalid_value(f"clusterIPs[{index}]", each, f"must be an {family} address, as in `ipFamilies`")
 
 
 _EACH_ADDRESS: Final = rules.table({"[]": "full-address"})
@@ -90,7 +81,7 @@ def _ranges(spec: Any, _: Any) -> Iterator[FieldError]:
     """The server writes the field as Go does."""
     ranges, field = spec.get("loadBalancerSourceRanges") or (), "LoadBalancerSourceRanges"
     if ranges and spec.get("type") != "LoadBalancer":
-        yield refusal(_NOT_BALANCER, ranges, field)
+        yield forbidden_value(field, "may not be set when `type` is not LoadBalancer")
     yield from (each.below(field) for each in _EACH_RANGE([each.strip() for each in ranges], None))
 
 
@@ -98,7 +89,7 @@ _EACH_RANGE: Final = rules.table({"[]": "full-network"})
 _PORTS: Final[Rows] = (
     rules.unique("name"),
     rules.unique("nodePort", by=_node_port),
-    rules.unique(by=lambda port: (port.get("protocol"), port.get("port", 0)), message=_SAME_PORT),
+    rules.unique(by=lambda port: (port.get("protocol"), port.get("port", 0))),
     {lambda ports: len(ports) > 1: {"[].name": "needed"}},
 )
 _SERVICE: Final[Rows] = {
@@ -111,47 +102,27 @@ _SERVICE: Final[Rows] = {
     "type": "ClusterIP|ExternalName|LoadBalancer|NodePort",
     "internalTrafficPolicy": "Cluster|Local",
     "trafficDistribution": "PreferClose|PreferSameZone|PreferSameNode",
-    rules.equals("sessionAffinity", "ClientIP"): {
-        "sessionAffinityConfig.clientIP.timeoutSeconds": rules.between(
-            1, 86400, "must be greater than 0 and less than 86400"
-        )
-    },
-    rules.equals("type", "ClusterIP"): {"ports[].nodePort": "Forbidden: may not be used when `type` is 'ClusterIP'"},
-    rules.differs("type", "LoadBalancer"): {"allocateLoadBalancerNodePorts loadBalancerClass": _NOT_BALANCER},
-    rules.equals("type", "ExternalName"): {
-        "clusterIPs ipFamilies ipFamilyPolicy": "Forbidden: may not be set for ExternalName services",
-        "externalName": ("needed", rules.named(lambda name: subdomain_problems(name.removesuffix(".")))),
-    },
-    rules.differs("type", "ExternalName"): (cluster_ip_errors, {rules.fails(_is_headless): {"ports": "needed"}}),
-    _is_headless: {
-        rules.equals("type", each): {
-            "clusterIPs[]": f"Invalid value: {{}}: may not be set to 'None' for {each} services"
-        }
-        for each in WITH_NODE_PORTS
-    },
-    is_exposed: {"externalTrafficPolicy": "Cluster|Local!"},
-    rules.fails(is_exposed): {
-        "externalTrafficPolicy": "Invalid value: {}: may only be set for externally-accessible services"
-    },
-    needs_health_check: {"healthCheckNodePort": "needed"},
-    rules.fails(needs_health_check): {
-        "healthCheckNodePort": "Invalid value: {}: may only be set when `type` is 'LoadBalancer' and "
-        "`externalTrafficPolicy` is 'Local'"
-    },
-}
-SERVICE: Final[Rows] = (
-    rules.frozen(
-        "Invalid value: {}: may not change once set", {"spec.healthCheckNodePort": "Forbidden: field is immutable"}
+    "sessionAffinityConfig.clientIP.timeoutSeconds if sessionAffinity=ClientIP": "1..86400",
+    "ports[].nodePort if type=ClusterIP": "unset",
+    "allocateLoadBalancerNodePorts loadBalancerClass if type!=LoadBalancer": "unset",
+    "clusterIPs ipFamilies ipFamilyPolicy if type=ExternalName": "unset",
+    "externalName if type=ExternalName": (
+        "needed",
+        rules.named(lambda name: subdomain_problems(name.removesuffix("."))),
     ),
-    {"spec": (_SERVICE, _ranges)},
-)
+    "if type!=ExternalName": (cluster_ip_errors, {rules.fails(_is_headless): {"ports": "needed"}}),
+    _is_headless: {f"clusterIPs[] if type={'|'.join(WITH_NODE_PORTS)}": "unset"},
+    is_exposed: {"externalTrafficPolicy": "Cluster|Local!"},
+    rules.fails(is_exposed): {"externalTrafficPolicy": "unset"},
+    needs_health_check: {"healthCheckNodePort": "needed"},
+    rules.fails(needs_health_check): {"healthCheckNodePort": "unset"},
+}
+SERVICE: Final[Rows] = (rules.frozen(), {"spec": (_SERVICE, _ranges)})
 
 # -- configuration and Events ----------------------------------------------------------------------------------------
 
 _MAX_DATA: Final = 1024 * 1024
-_IMMUTABLE: Final = rules.frozen(
-    "Forbidden: field is immutable when `immutable` is set", {"type": "Invalid value: {}: field is immutable"}
-)
+_IMMUTABLE: Final = rules.frozen(words="field is immutable when `immutable` is set")
 
 
 def _size(obj: Any, _: Any) -> Errors:
@@ -166,7 +137,7 @@ def _size(obj: Any, _: Any) -> Errors:
 
 def _in_both(obj: Any, _: Any) -> Iterator[FieldError]:
     for key in (obj.get("data") or {}).keys() & (obj.get("binaryData") or {}).keys():
-        yield refusal("Invalid value: {}: duplicate of key present in binaryData", key, f"data[{key}]")
+        yield invalid_value(f"data[{key}]", key, "duplicate of key present in binaryData")
 
 
 CONFIG_MAP: Final[Rows] = (_IMMUTABLE, _size, _in_both, {"data binaryData": "config-keys"})
@@ -174,13 +145,9 @@ CONFIG_MAP: Final[Rows] = (_IMMUTABLE, _size, _in_both, {"data binaryData": "con
 
 def _keys(*names: str, filled: bool = False) -> Check:
     """A mapping has these keys. `filled`: with values that are not empty."""
-
-    def check(value: Any, _: Any) -> Iterator[FieldError]:
-        for name in names:
-            if not (value.get(name) if filled else name in value):
-                yield refusal("Required value", value, f"[{name}]")
-
-    return check
+    return lambda value, _: [
+        required(f"[{name}]") for name in names if not (value.get(name) if filled else name in value)
+    ]
 
 
 _LOGIN: Final = ("username", "password")
@@ -189,16 +156,14 @@ SECRET: Final[Rows] = (
     _size,
     {
         "data": "config-keys",
-        rules.equals("type", "kubernetes.io/basic-auth"): {
-            "data!": {lambda data: not data.keys() & {*_LOGIN}: _keys(*_LOGIN)}
-        },
-        rules.equals("type", "kubernetes.io/dockercfg"): {"data!": _keys(".dockercfg")},
-        rules.equals("type", "kubernetes.io/dockerconfigjson"): {"data!": _keys(".dockerconfigjson")},
-        rules.equals("type", "kubernetes.io/ssh-auth"): {"data!": _keys("ssh-privatekey", filled=True)},
-        rules.equals("type", "kubernetes.io/tls"): {"data!": _keys("tls.crt", "tls.key")},
-        rules.equals("type", "kubernetes.io/service-account-token"): {
-            "metadata.annotations!": _keys("kubernetes.io/service-account.name", filled=True)
-        },
+        "data! if type=kubernetes.io/basic-auth": {lambda data: data.keys().isdisjoint(_LOGIN): _keys(*_LOGIN)},
+        "data! if type=kubernetes.io/dockercfg": _keys(".dockercfg"),
+        "data! if type=kubernetes.io/dockerconfigjson": _keys(".dockerconfigjson"),
+        "data! if type=kubernetes.io/ssh-auth": _keys("ssh-privatekey", filled=True),
+        "data! if type=kubernetes.io/tls": _keys("tls.crt", "tls.key"),
+        "metadata.annotations! if type=kubernetes.io/service-account-token": (
+            _keys("kubernetes.io/service-account.name", filled=True)
+        ),
     },
 )
 
@@ -207,8 +172,8 @@ def _namespace(event: Any, _: Any) -> Errors:
     concerned = event.get("involvedObject") or event.get("regarding") or {}
     if (concerned.get("namespace") or "default") == event["metadata"].get("namespace", ""):
         return ()
-    message = "Invalid value: {namespace}: does not match event.namespace"
-    return (refusal(message, concerned, "involvedObject.namespace"),)
+    namespace = concerned.get("namespace", "")
+    return (invalid_value("involvedObject.namespace", namespace, "does not match event.namespace"),)
 
 
 EVENT: Final[Rows] = _namespace
@@ -223,7 +188,7 @@ _MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOnc
 def _modes(modes: Any, _: Any) -> Iterator[FieldError]:
     yield from (unsupported("", each, _MODES) for each in modes if each not in _MODES)
     if "ReadWriteOncePod" in modes and any(each in _MODES and each != "ReadWriteOncePod" for each in modes):
-        yield refusal("Forbidden: may not use ReadWriteOncePod with other access modes", modes)
+        yield forbidden_value("", "may not use ReadWriteOncePod with other access modes")
 
 
 def _requested(resources: Any, _: Any) -> Errors:
@@ -232,9 +197,9 @@ def _requested(resources: Any, _: Any) -> Errors:
     return [each.below("[storage]") for each in _SIZE(size, None)]
 
 
-_SIZE: Final = rules.table(("given", rules.quantity()))
+_SIZE: Final = rules.table("given positive-quantity")
 CLAIM_SPEC: Final[Rows] = {
-    "accessModes": ("Required value: at least 1 access mode is required", _modes),
+    "accessModes": ("needed", _modes),
     "selector": "selector",
     "resources": rules.missing(_requested),
     "storageClassName volumeAttributesClassName": "subdomain",
@@ -242,9 +207,9 @@ CLAIM_SPEC: Final[Rows] = {
     "dataSource dataSourceRef": {
         "name kind": "needed",
         "apiGroup": "subdomain",
-        lambda source: not source.get("apiGroup") and source.get("kind") != "PersistentVolumeClaim": (
-            "Invalid value: {kind}: must be 'PersistentVolumeClaim' when referencing the default apiGroup"
-        ),
+        "if apiGroup=": {
+            "if kind!=PersistentVolumeClaim": rules.invalid("must be a PersistentVolumeClaim without an apiGroup")
+        },
     },
     "dataSourceRef.namespace": "label",
 }
@@ -255,27 +220,25 @@ def _of_bound(claim: Any, old: Any) -> Iterator[FieldError]:
         return
     path = "spec.resources.requests.storage"
     if "spec.volumeMode" in immutable_changes(claim, old):
-        yield refusal("Invalid value: {}: field is immutable", value_at(claim, "spec.volumeMode"), "volumeMode")
+        yield immutable_value("volumeMode", value_at(claim, "spec.volumeMode"))
     size, before, capacity = (
         parse_quantity(value_at(*each) or 0) for each in ((claim, path), (old, path), (old, "status.capacity.storage"))
     )
     if size is not None and before is not None and capacity is not None and size < before and size <= capacity:
-        yield refusal("Forbidden: field can not be less than status.capacity", size, path)
+        yield forbidden_value(path, "field can not be less than status.capacity")
 
 
-_FIXED: Final = "except resources.requests and volumeAttributesClassName for bound claims"
-CLAIM: Final[Rows] = (
-    {"spec!": CLAIM_SPEC},
-    rules.frozen(f"Forbidden: spec is immutable after creation {_FIXED}", at="spec"),
-    _of_bound,
+_FIXED: Final = (
+    "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
 )
+CLAIM: Final[Rows] = ({"spec!": CLAIM_SPEC}, rules.frozen("spec", _FIXED), _of_bound)
 
 
 def _capacity(capacity: Any, _: Any) -> Errors:
     if (capacity or {}).keys() == {"storage"}:
         return [each.below("[storage]") for each in _SIZE(capacity["storage"], None)]
-    wrong = refusal('Unsupported value: {}: supported values: "storage"', capacity)
-    return (wrong,) if capacity else (refusal("Required value", capacity), wrong)
+    wrong = unsupported("", capacity, ("storage",))
+    return (wrong,) if capacity else (required(""), wrong)
 
 
 _NO_SOURCES: Final = (
@@ -284,7 +247,7 @@ _NO_SOURCES: Final = (
 )
 _VOLUME: Final[Rows] = (
     SOURCES,
-    rules.union("volume", but=_NO_SOURCES),
+    rules.union(but=_NO_SOURCES),
     {
         "accessModes": ("needed", _modes),
         "capacity": rules.missing(_capacity),
@@ -292,14 +255,10 @@ _VOLUME: Final[Rows] = (
         "volumeMode": "Block|Filesystem",
         "storageClassName": "subdomain",
         "nfs.path csi.volumeHandle": "needed",
-        "nfs.path": {lambda path: not path.startswith("/"): "Invalid value: {}: must be an absolute path"},
-        rules.has("local"): {"nodeAffinity": "Required value: Local volume requires node affinity"},
-        lambda spec: value_at(spec, "hostPath.path") == "/": {
-            "persistentVolumeReclaimPolicy": {
-                lambda policy: policy == "Recycle": "Forbidden: may not be 'recycle' for a hostPath mount of '/'"
-            }
-        },
+        "nfs.path": rules.text(("(/.*)?", "must be an absolute path")),
+        "nodeAffinity if local": "needed",
+        "if hostPath.path=/": {"persistentVolumeReclaimPolicy": "Delete|Retain"},
     },
 )
 VOLUME: Final[Rows] = {"spec!": rules.changed(_VOLUME)}
-STORAGE_CLASS: Final = rules.frozen("Forbidden: updates to {path} are forbidden.")
+STORAGE_CLASS: Final = rules.frozen()

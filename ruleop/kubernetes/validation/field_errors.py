@@ -4,7 +4,6 @@ addresses."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -15,7 +14,7 @@ from ruleop.kubernetes.labels import NOT_SUBDOMAIN, key_problems, label_value_pr
 from ruleop.kubernetes.names import LABEL, SUBDOMAIN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 
 class FieldError(NamedTuple):
@@ -36,37 +35,8 @@ class FieldError(NamedTuple):
         return FieldError(self.reason, self.message, f"{step}{dot}{field}")
 
 
-_REASONS: Final = {
-    "Invalid value": "FieldValueInvalid",
-    "Required value": "FieldValueRequired",
-    "Forbidden": "FieldValueForbidden",
-    "Duplicate value": "FieldValueDuplicate",
-    "Not found": "FieldValueNotFound",
-    "Unsupported value": "FieldValueNotSupported",
-}
-
-
 def _shown(value: object) -> str:
     return orjson.dumps(value).decode()
-
-
-def is_message(text: str) -> bool:
-    """Whether a text is a whole message, such as `Forbidden: may not be set`."""
-    return text.partition(": ")[0] in _REASONS
-
-
-def refusal(message: str, value: Any, field: str = "") -> FieldError:
-    """The error with a message, in which `{}` is the value, and `{name}` one of its fields."""
-
-    def shown(slot: re.Match[str]) -> str:
-        if not slot[1]:
-            return _shown(value)
-        return _shown(value.get(slot[1], "")) if isinstance(value, Mapping) else slot[0]
-
-    return FieldError(_REASONS[message.partition(": ")[0]], _SLOT.sub(shown, message), field)
-
-
-_SLOT: Final = re.compile(r"\{(\w*)\}")
 
 
 def unsupported(field: str, value: object, supported: Iterable[str]) -> FieldError:
@@ -93,6 +63,14 @@ def immutable_value(field: str, value: object) -> FieldError:
 
 def required(field: str, problem: str = "") -> FieldError:
     return FieldError("FieldValueRequired", f"Required value: {problem}" if problem else "Required value", field)
+
+
+def duplicate(field: str, value: object) -> FieldError:
+    return FieldError("FieldValueDuplicate", f"Duplicate value: {_shown(value)}", field)
+
+
+def not_found(field: str, value: object) -> FieldError:
+    return FieldError("FieldValueNotFound", f"Not found: {_shown(value)}", field)
 
 
 def too_long(field: str, limit: int) -> FieldError:

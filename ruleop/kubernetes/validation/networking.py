@@ -8,13 +8,12 @@ from ruleop.kubernetes.builtin.immutable_fields import value_at
 from ruleop.kubernetes.validation import rules
 from ruleop.kubernetes.validation.field_errors import (
     FieldError,
+    invalid_value,
     invalid_values,
     network_problems,
     parse_address,
     parse_network,
-    refusal,
     subdomain_problems,
-    too_long,
 )
 
 if TYPE_CHECKING:
@@ -33,8 +32,7 @@ def _class(ingress: Any, _: Any) -> Errors:
     annotated, name = ingress["metadata"].get("annotations") or {}, value_at(ingress, "spec.ingressClassName")
     if name is None or annotated.get(_CLASS, name) == name:
         return ()
-    message = "Invalid value: {}: must match `ingressClassName` when both are specified"
-    return (refusal(message, annotated[_CLASS], f"annotations.{_CLASS}"),)
+    return (invalid_value(f"annotations.{_CLASS}", annotated[_CLASS], "must match `ingressClassName`"),)
 
 
 def _path_problems(path: str) -> Iterator[str]:
@@ -42,27 +40,23 @@ def _path_problems(path: str) -> Iterator[str]:
     yield from (f"cannot end with '{each}'" for each in ("/..", "/.") if path.endswith(each))
 
 
-def _port(backend: Any) -> Any:
-    return value_at(backend, "service.port") or {}
+def _ports(backend: Any) -> int:
+    """The number of ports that a backend names: one by its name, one by its number."""
+    port = value_at(backend, "service.port") or {}
+    return bool(port.get("name")) + bool(port.get("number"))
 
 
 _BACKEND: Final[Rows] = {
-    lambda backend: None not in (backend.get("resource"), backend.get("service")): (
-        'Invalid value: "": cannot set both resource and service backends'
-    ),
-    lambda backend: (backend.get("resource"), backend.get("service")) == (None, None): (
-        'Invalid value: "": resource or service backend is required'
-    ),
-    rules.lacks("service"): {"resource": {"apiGroup": "subdomain", "kind name": "needed segment"}},
-    rules.lacks("resource"): {
+    "if resource": {"if service": rules.invalid("cannot set both resource and service backends")},
+    "if !service": {
+        "if !resource": rules.invalid("resource or service backend is required"),
+        "resource": {"apiGroup": "subdomain", "kind name": "needed segment"},
+    },
+    "if !resource": {
         "service.name": "needed label",
-        lambda backend: _port(backend).get("name") and _port(backend).get("number"): (
-            'Invalid value: "": cannot set both port name & port number'
-        ),
-        lambda backend: not _port(backend).get("name") or not _port(backend).get("number"): {
-            "service.port": {"name": "port-name", "number": "port"},
-            rules.has("service"): {rules.fails(_port): rules.always("Required value: port name or number is required")},
-        },
+        lambda backend: _ports(backend) > 1: rules.invalid("cannot set both port name & port number"),
+        lambda backend: _ports(backend) < 2: {"service.port": {"name": "port-name", "number": "port"}},
+        "if service": {rules.fails(_ports): rules.lacking("port name or number is required")},
     },
 }
 
@@ -74,39 +68,40 @@ def _is_relative(item: Any) -> bool:
 
 _PATH_TYPES: Final = ("Exact", "ImplementationSpecific", "Prefix")
 _PATHS: Final[Rows] = {
-    "pathType": rules.one_of(*_PATH_TYPES),
-    rules.lacks("pathType"): rules.always("Required value: pathType must be specified", "pathType"),
-    rules.equals("pathType", "Exact", "Prefix"): {"path": rules.named(_path_problems)},
-    _is_relative: rules.always("Invalid value: {path}: must be an absolute path", "path"),
-    rules.has("pathType"): {"backend!": _BACKEND},
+    "pathType": ("needed", rules.one_of(*_PATH_TYPES)),
+    "path if pathType=Exact|Prefix": rules.named(_path_problems),
+    _is_relative: rules.invalid("must be an absolute path", "path"),
+    "backend! if pathType": _BACKEND,
 }
 _INGRESS: Final[Rows] = {
     "defaultBackend": _BACKEND,
-    "rules[].host": ("wildcard", {parse_address: "Invalid value: {}: must be a DNS name, not an IP address"}),
+    "rules[].host": ("wildcard", {parse_address: rules.invalid("must be a DNS name, not an IP address")}),
     "rules[].http.paths": "needed",
     "rules[].http.paths[]": _PATHS,
     "tls[].hosts[]": "full-wildcard",
     "tls[].secretName": "subdomain",
     "ingressClassName": "full-subdomain",
     lambda spec: not spec.get("rules") and spec.get("defaultBackend") is None: (
-        lambda spec, _: (refusal(_NO_RULES, spec.get("rules")),)
+        rules.invalid("either `defaultBackend` or `rules` must be specified")
     ),
 }
-_NO_RULES: Final = "Invalid value: {}: either `defaultBackend` or `rules` must be specified"
 INGRESS: Final[Rows] = (rules.new(_class), {"spec!": _INGRESS})
 
 
-def _controller(controller: Any, _: Any) -> Iterator[FieldError]:
+def _controller_problems(controller: str) -> Iterator[str]:
     domain, _, path = controller.partition("/")
     if len(controller) > 250:
-        yield too_long("", 250)
+        yield "must be no more than 250 characters"
     if domain and path:
-        yield from invalid_values("", domain, subdomain_problems(domain))
-    elif controller:
-        yield refusal('Invalid value: {}: must be a domain-prefixed path (such as "acme.io/foo")', controller)
+        yield from subdomain_problems(domain)
+    else:
+        yield 'must be a domain-prefixed path (such as "acme.io/foo")'
 
 
-INGRESS_CLASS: Final[Rows] = (rules.frozen(), rules.new({"spec!.controller": ("needed", _controller)}))
+INGRESS_CLASS: Final[Rows] = (
+    rules.frozen(),
+    rules.new({"spec!.controller": ("needed", rules.named(_controller_problems))}),
+)
 
 
 # -- NetworkPolicies and EndpointSlices ------------------------------------------------------------------------------
@@ -118,31 +113,29 @@ def _exceptions(block: Any, _: Any) -> Iterator[FieldError]:
         yield from invalid_values(f"except[{index}]", each, network_problems(each))
         part: Any = parse_network(each)
         if part is not None and (part.version != whole.version or part == whole or not part.subnet_of(whole)):
-            yield refusal("Invalid value: {}: must be a strict subset of `cidr`", each, f"except[{index}]")
+            yield invalid_value(f"except[{index}]", each, "must be a strict subset of `cidr`")
 
 
 def _selects(peer: Any) -> bool:
     return "podSelector" in peer or "namespaceSelector" in peer
 
 
-_BLOCK: Final[Rows] = ({"cidr": "needed network"}, _exceptions)
 _PEER: Final[Rows] = {
     "podSelector namespaceSelector": "selector",
-    "ipBlock": _BLOCK,
-    _selects: {rules.has("ipBlock"): "Forbidden: may not specify both ipBlock and another peer"},
-    rules.fails(_selects): {rules.lacks("ipBlock"): rules.always("Required value: must specify a peer")},
+    "ipBlock": ({"cidr": "needed network"}, _exceptions),
+    _selects: {"if ipBlock": rules.invalid("may not specify both ipBlock and another peer")},
+    rules.fails(_selects): {"if !ipBlock": rules.lacking("must specify a peer")},
 }
-_BACKWARDS: Final = "Invalid value: {port}: must be greater than or equal to `port`"
 _PORT: Final[Rows] = {
     "protocol": "TCP|UDP|SCTP",
     "port": "optional-port-or-name",
-    rules.lacks("port"): {"endPort": "Invalid value: {}: may not be specified when `port` is not specified"},
-    lambda port: isinstance(port.get("port"), str): {
-        "endPort": "Invalid value: {}: may not be specified when `port` is non-numeric"
-    },
+    "endPort if !port": "unset",
+    lambda port: isinstance(port.get("port"), str): {"endPort": "unset"},
     lambda port: isinstance(port.get("port"), int): {
         "endPort": "optional-port-or-name",
-        lambda port: port.get("endPort", 2**31) < port["port"]: rules.always(_BACKWARDS, "endPort"),
+        lambda port: port.get("endPort", 2**31) < port["port"]: (
+            rules.invalid("must be greater than or equal to `port`", "endPort")
+        ),
     },
 }
 NETWORK_POLICY: Final[Rows] = {
@@ -150,10 +143,8 @@ NETWORK_POLICY: Final[Rows] = {
         "podSelector": "selector",
         "ingress[].ports[] egress[].ports[]": _PORT,
         "ingress[].from[] egress[].to[]": _PEER,
-        "policyTypes": {
-            lambda types: len(types) > 2: "Invalid value: {}: may not specify more than two policyTypes",
-            lambda types: len(types) <= 2: {"[]": "Ingress|Egress"},
-        },
+        "policyTypes": {lambda types: len(types) > 2: rules.invalid("may not specify more than two policyTypes")},
+        "policyTypes[]": "Ingress|Egress",
     }
 }
 
@@ -164,7 +155,7 @@ def _of_family(family: str) -> Rows:
     def check(addresses: Any, _: Any) -> Iterator[FieldError]:
         for each in addresses:
             if parse_address(each) is not None and (":" in each) != (family == "IPv6"):
-                yield refusal(f"Invalid value: {{}}: must be an {family} address", each)
+                yield invalid_value("", each, f"must be an {family} address")
 
     return {"endpoints": rules.changed({"[].addresses": check, "[].addresses[]": "full-external-address"})}
 
@@ -173,12 +164,10 @@ ENDPOINT_SLICE: Final[Rows] = (
     rules.frozen(),
     {
         "addressType": "needed |FQDN|IPv4|IPv6",
-        rules.equals("addressType", "IPv4"): _of_family("IPv4"),
-        rules.equals("addressType", "IPv6"): _of_family("IPv6"),
+        "if addressType=IPv4": _of_family("IPv4"),
+        "if addressType=IPv6": _of_family("IPv6"),
         "ports": rules.unique("name", empty=True),
         "ports[]": {"name": "label", "protocol": "PROTOCOL", "appProtocol": "full-key"},
-        "endpoints": rules.changed(
-            {"[].addresses": "Required value: must contain at least 1 address", "[].hostname": "full-label"}
-        ),
+        "endpoints": rules.changed({"[].addresses": "needed", "[].hostname": "full-label"}),
     },
 )

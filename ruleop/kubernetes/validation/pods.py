@@ -10,7 +10,12 @@ from ruleop.kubernetes.quantity import parse_quantity
 from ruleop.kubernetes.validation import rules
 from ruleop.kubernetes.validation.field_errors import (
     FieldError,
-    refusal,
+    duplicate,
+    forbidden_value,
+    invalid_value,
+    invalid_values,
+    not_found,
+    required,
     unsupported,
     validate_annotations,
     validate_labels,
@@ -27,20 +32,17 @@ if TYPE_CHECKING:
 
 _NO_PARENT: Final = (r"(?!(.*/)?\.\.(/|\Z)).*", "must not contain '..'")
 _RELATIVE: Final = ("(?!/).*", "must be a relative path")
-_HOST_PATH: Final = rules.text(_NO_PARENT)
 _INNER_PATH: Final = rules.text(_RELATIVE, _NO_PARENT)
 _FILE: Final = rules.text(_RELATIVE, _NO_PARENT, (r"(?!\.\.(?!/)).*", "must not start with '..'"))
 SOURCES: Final[Rows] = {
-    "hostPath.path local.path": ("needed", _HOST_PATH),
-    "hostPath.type": rules.one_of(
-        *("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket")
-    ),
+    "hostPath.path local.path": ("needed", rules.text(_NO_PARENT)),
+    "hostPath.type": "|BlockDevice|CharDevice|Directory|DirectoryOrCreate|File|FileOrCreate|Socket",
     "secret.secretName configMap.name persistentVolumeClaim.claimName nfs.server csi.driver": "needed",
     "secret configMap": {"items[]": {"key": "needed", "path": ("needed", _FILE), "mode": "mode"}},
     "secret.defaultMode configMap.defaultMode downwardAPI.defaultMode projected.defaultMode": "mode",
 }
 _KINDS: Final = ("emptyDir", "hostPath", "gitRepo", "secret", "nfs", "persistentVolumeClaim", "configMap")
-_VOLUME: Final[Rows] = ({"name": "needed label"}, rules.union("volume", *_KINDS, but=("name",)), SOURCES)
+_VOLUME: Final[Rows] = ({"name": "needed label"}, rules.union(*_KINDS, but=("name",)), SOURCES)
 
 # -- containers ------------------------------------------------------------------------------------------------------
 
@@ -49,7 +51,7 @@ _POD_FIELD: Final = re.compile(
     r"|metadata\.(labels|annotations)\['.+'\]"
 )
 _HANDLER: Final[Rows] = (
-    rules.union("handler", "exec", "httpGet", "tcpSocket", "grpc", "sleep"),
+    rules.union("exec", "httpGet", "tcpSocket", "grpc", "sleep"),
     {
         "exec.command": "needed",
         "httpGet.path": "filled",
@@ -67,22 +69,9 @@ _PROBE: Final[Rows] = (
 _LIFECYCLE: Final[Rows] = {
     "lifecycle.postStart lifecycle.preStop": _HANDLER,
     "livenessProbe startupProbe readinessProbe": _PROBE,
-    "livenessProbe.successThreshold startupProbe.successThreshold": rules.between(1, 1, "must be 1"),
-    "readinessProbe.terminationGracePeriodSeconds": "Invalid value: {}: must not be set for readinessProbes",
+    "livenessProbe.successThreshold startupProbe.successThreshold": "1..1",
+    "readinessProbe.terminationGracePeriodSeconds": "unset",
 }
-
-
-def _one_source(*names: str) -> Rows:
-    """Of the sources of a variable there is one."""
-    shown = f"{', '.join(f'`{each}`' for each in names[:-1])} or `{names[-1]}`"
-
-    def given(value: Any) -> int:
-        return sum(value.get(each) is not None for each in names)
-
-    return {
-        rules.fails(given): f'Invalid value: "": must specify one of: {shown}',
-        lambda value: given(value) > 1: 'Invalid value: "": may not have more than one field specified at a time',
-    }
 
 
 def _field_problems(path: str) -> Iterator[str]:
@@ -91,16 +80,16 @@ def _field_problems(path: str) -> Iterator[str]:
 
 
 _NOT_NAME: Final = "a valid environment variable name must consist only of printable ASCII characters other than '='"
-_IMPORTED: Final = rules.table(_one_source("configMapRef", "secretRef"))
+_IMPORTED: Final = rules.table(rules.union("configMapRef", "secretRef", whole=True))
 _ENV: Final[Rows] = {
     "name": ("needed", rules.text(("[ -<>-~]*", _NOT_NAME))),
-    "valueFrom": _one_source("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"),
+    "valueFrom": rules.union(
+        *("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"), whole=True
+    ),
     "valueFrom.fieldRef.fieldPath": ("needed", rules.named(_field_problems)),
     "valueFrom.resourceFieldRef.resource": "needed",
     "valueFrom.configMapKeyRef valueFrom.secretKeyRef": {"name": "given-subdomain", "key": "needed config-key"},
-    lambda variable: variable.get("value"): {
-        "valueFrom": 'Invalid value: "": may not be specified when `value` is not empty'
-    },
+    "valueFrom if value!=": "unset",
 }
 
 
@@ -110,10 +99,8 @@ def _inner_paths(mounts: Any, _: Any) -> Errors:
     return [error.below(part) for part, path in paths for error in _INNER_PATH.check(path, None)]
 
 
-_RESOURCE: Final = "[^/]*/.*|cpu|memory|ephemeral-storage|hugepages-.*"
 RESOURCE_NAME: Final = rules.text(
-    (_RESOURCE, "must be a standard resource type or fully qualified"),
-    (_RESOURCE, "must be a standard resource for containers"),
+    ("[^/]*/.*|cpu|memory|ephemeral-storage|hugepages-.*", "must be a standard resource for containers")
 )
 
 
@@ -125,14 +112,14 @@ def resource_errors(resources: Any, _: Any = None) -> Iterator[FieldError]:
             yield from (each.below(field) for each in RESOURCE_NAME.check(name, None))
             amount, limit = parse_quantity(value), parse_quantity(limits.get(name)) if part == "requests" else None
             if amount is not None and amount < 0:
-                yield refusal("Invalid value: {}: must be greater than or equal to 0", value, field)
+                yield invalid_value(field, value, "must be greater than or equal to 0")
             prefix, slash, _ = name.partition("/")
             is_exact = name.startswith("hugepages-") or bool(slash and not prefix.endswith("kubernetes.io"))
             if part == "requests" and is_exact and limit is None:
-                yield refusal("Required value: Limit must be set for non overcommitable resources", value, "limits")
+                yield required("limits", "Limit must be set for non overcommitable resources")
             elif amount is not None and limit is not None and (amount != limit if is_exact else amount > limit):
                 words = "equal to" if is_exact else "less than or equal to"
-                yield refusal(f"Invalid value: {{}}: must be {words} {name} limit of {limits[name]}", value, part)
+                yield invalid_value(part, value, f"must be {words} {name} limit of {limits[name]}")
 
 
 _ID: Final = f"0..{2**31 - 1}"
@@ -147,18 +134,17 @@ _CONTAINER: Final[Rows] = {
     # The server leaves out the index.
     "envFrom": lambda sources, _: [error for each in sources for error in _IMPORTED(each, None)],
     "envFrom[].configMapRef.name envFrom[].secretRef.name": "needed subdomain",
-    "volumeMounts": (_inner_paths, rules.unique("mountPath", empty=True, message="Invalid value: {}: must be unique")),
+    "volumeMounts": (_inner_paths, rules.unique("mountPath", empty=True)),
     "volumeMounts[].name volumeMounts[].mountPath": "needed",
     "volumeDevices": rules.unique("name"),
     "resources": resource_errors,
     "securityContext": {
         "runAsUser runAsGroup": _ID,
         lambda context: context.get("allowPrivilegeEscalation") is False and context.get("privileged"): (
-            "Invalid value: cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
+            rules.invalid("cannot set `allowPrivilegeEscalation` to false and `privileged` to true")
         ),
     },
 }
-_NOT_OF_INIT: Final = "Forbidden: may not be set for init containers without restartPolicy=Always"
 
 # -- pods ------------------------------------------------------------------------------------------------------------
 
@@ -171,55 +157,49 @@ def _containers(spec: Any, _: Any) -> Iterator[FieldError]:
         for index, container in enumerate(spec.get(part) or ()):
             field, name = f"{part}[{index}]", container.get("name")
             if part == "initContainers" and name in names:
-                yield refusal("Duplicate value: {}", name, f"{field}.name")
+                yield duplicate(f"{field}.name", name)
             names.add(name)
             for number, mount in enumerate(container.get("volumeMounts") or ()):
-                if mount.get("name", "") not in volumes:
-                    yield refusal("Not found: {name}", mount, f"{field}.volumeMounts[{number}].name")
+                if (volume := mount.get("name", "")) not in volumes:
+                    yield not_found(f"{field}.volumeMounts[{number}].name", volume)
             for number, port in enumerate(container.get("ports") or () if part == "containers" else ()):
                 if host := port.get("hostPort"):
-                    shown, place = f"{port.get('protocol', 'TCP')}/{port.get('hostIP', '')}/{host}", f"ports[{number}]"
+                    shown = f"{port.get('protocol', 'TCP')}/{port.get('hostIP', '')}/{host}"
+                    place = f"{field}.ports[{number}].hostPort"
                     if shown in taken:
-                        yield refusal("Duplicate value: {}", shown, f"{field}.{place}.hostPort")
+                        yield duplicate(place, shown)
                     taken.add(shown)
                     if spec.get("hostNetwork") and host != port.get("containerPort"):
-                        yield refusal(_NOT_OF_HOST, host, f"{field}.{place}.hostPort")
-
-
-_NOT_OF_HOST: Final = "Invalid value: {}: must match `containerPort` when `hostNetwork` is true"
+                        yield invalid_value(place, host, "must match `containerPort` when `hostNetwork` is true")
 
 
 def _spread(constraints: Any, _: Any) -> Iterator[FieldError]:
     keys = [(each.get("topologyKey", ""), each.get("whenUnsatisfiable", "")) for each in constraints]
     for index, (key, action) in enumerate(keys):
         if (key, action) in keys[index + 1 :]:
-            field = f"[{index}].{{topologyKey, whenUnsatisfiable}}"
-            yield refusal("Duplicate value: {}", f"{{{key}, {action}}}", field)
+            yield duplicate(f"[{index}].{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}")
 
 
 def _operator(toleration: Any, _: Any) -> Iterator[FieldError]:
     operator, value = toleration.get("operator", ""), toleration.get("value", "")
-    if operator in ("Equal", "") and (problems := label_value_problems(value)):
-        yield refusal(f"Invalid value: {{value}}: {';'.join(problems)}", toleration, "operator")
-    elif operator not in ("Equal", "", "Exists"):
-        choices = ("Equal", "Exists", *(("Lt", "Gt") if operator in ("Lt", "Gt") else ()))
-        yield unsupported("operator", operator, choices)
-    elif operator == "Exists" and value:
-        yield refusal("Invalid value: {value}: value must be empty when `operator` is 'Exists'", toleration, "operator")
+    if operator in ("Equal", ""):
+        yield from invalid_values("operator", value, label_value_problems(value))
+    elif operator != "Exists":
+        yield unsupported("operator", operator, ("Equal", "Exists"))
+    elif value:
+        yield invalid_value("operator", value, "value must be empty when `operator` is 'Exists'")
     if not toleration.get("key") and operator != "Exists":
-        message = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
-        yield refusal(f"Invalid value: {{operator}}: {message}", toleration, "operator")
+        yield invalid_value("operator", operator, "operator must be Exists when `key` is empty")
 
 
-def _evicts_late(toleration: Any) -> bool:
-    return toleration.get("tolerationSeconds") is not None and toleration.get("effect") != "NoExecute"
-
-
-_NOT_EVICTING: Final = "Invalid value: {effect}: effect must be 'NoExecute' when `tolerationSeconds` is set"
 _TOLERATION: Final[Rows] = (
     {"key": "key", "effect": "|NoSchedule|PreferNoSchedule|NoExecute"},
     _operator,
-    {_evicts_late: rules.always(_NOT_EVICTING, "effect")},
+    {
+        "if tolerationSeconds": {
+            "if effect!=NoExecute": rules.invalid("must be 'NoExecute' when `tolerationSeconds` is set", "effect")
+        }
+    },
 )
 POD_SPEC: Final[Rows] = (
     {
@@ -230,23 +210,19 @@ POD_SPEC: Final[Rows] = (
         "initContainers[]": (
             _CONTAINER,
             {
-                rules.equals("restartPolicy", "Always"): _LIFECYCLE,
-                rules.differs("restartPolicy", "Always"): {
-                    "lifecycle livenessProbe readinessProbe startupProbe": _NOT_OF_INIT
-                },
+                "if restartPolicy=Always": _LIFECYCLE,
+                "lifecycle livenessProbe readinessProbe startupProbe if restartPolicy!=Always": "unset",
             },
         ),
         "restartPolicy": "filled |Always|OnFailure|Never",
         "dnsPolicy": "filled |ClusterFirstWithHostNet|ClusterFirst|Default|None",
-        rules.equals("dnsPolicy", "None"): {
-            "dnsConfig": "Required value: must provide `dnsConfig` when `dnsPolicy` is None"
-        },
+        "dnsConfig if dnsPolicy=None": "needed",
         "nodeSelector": "labels",
         "securityContext": {"fsGroup runAsUser runAsGroup": _ID},
         "topologySpreadConstraints": _spread,
         "topologySpreadConstraints[]": {
-            "maxSkew": rules.between(1, None, "must be greater than zero", given=True),
-            "topologyKey": "Required value: can not be empty",
+            "maxSkew": "1..!",
+            "topologyKey": "needed",
             "whenUnsatisfiable": "DoNotSchedule|ScheduleAnyway!",
             "labelSelector": "selector",
         },
@@ -269,10 +245,7 @@ def _metadata(template: Any, _: Any) -> Iterator[FieldError]:
 
 TEMPLATE: Final[Rows] = (
     _metadata,
-    {
-        "spec!": rules.remembered(POD_SPEC),
-        "spec.ephemeralContainers": "Forbidden: ephemeral containers not allowed in pod template",
-    },
+    {"spec!": rules.remembered(POD_SPEC), "spec.ephemeralContainers": "unset"},
 )
 
 
@@ -284,8 +257,8 @@ def selected(spec: Any, _: Any) -> Errors:
             return ()
         if rules.is_invalid(selector) or meets(labels, requirements_of(selector)):
             return ()
-    message = "Invalid value: {}: `selector` does not match template `labels`"
-    return (refusal(message, dict(sorted(labels.items())) or None, "template.metadata.labels"),)
+    shown = dict(sorted(labels.items())) or None
+    return (invalid_value("template.metadata.labels", shown, "`selector` does not match template `labels`"),)
 
 
 def _update(pod: Any, before: Any) -> Iterator[FieldError]:
@@ -294,31 +267,27 @@ def _update(pod: Any, before: Any) -> Iterator[FieldError]:
     spec, old = pod["spec"], before["spec"]
     for part in ("containers", "initContainers"):
         if len(spec.get(part) or ()) != len(old.get(part) or ()):
-            yield refusal("Forbidden: pod updates may not add or remove containers", spec, f"spec.{part}")
+            yield forbidden_value(f"spec.{part}", "pod updates may not add or remove containers")
             return
     deadline, earlier = spec.get("activeDeadlineSeconds"), old.get("activeDeadlineSeconds")
     if earlier is not None and (deadline is None or deadline > earlier):
-        words = "must be less than or equal to previous value" if deadline is not None else _NOT_NIL
-        yield refusal(f"Invalid value: {{}}: {words}", deadline, "spec.activeDeadlineSeconds")
+        yield invalid_value("spec.activeDeadlineSeconds", deadline, f"must be at most the previous value, {earlier}")
         if deadline is not None:
             return
     kept, known = ([{**each, "tolerationSeconds": 0} for each in one.get("tolerations") or ()] for one in (spec, old))
     if not all(each in kept for each in known):
-        message = "Forbidden: existing toleration can not be modified except its tolerationSeconds"
-        yield refusal(message, kept, "spec.tolerations")
+        message = "existing toleration can not be modified except its tolerationSeconds"
+        yield forbidden_value("spec.tolerations", message)
     yield from _FIXED(pod, before)
 
 
-_NOT_NIL: Final = "must not update from a positive integer to nil value"
 # The scheduler of the local cluster writes `nodeName` with an update.
 _FIXED: Final = rules.frozen(
-    "Forbidden: pod updates may not change fields other than `spec.containers[*].image`,"
-    "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing "
-    "tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
-    at="spec",
+    "spec",
+    "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
+    "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
+    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
 )
-_TRIMMED: Final[Rows] = {
-    lambda image: image.strip() != image: "Invalid value: {}: must not have leading or trailing whitespace"
-}
+_TRIMMED: Final = rules.text((r"(?!\s)(.*\S)?", "must not have leading or trailing whitespace"))
 _OWN: Final[Rows] = (rules.remembered(POD_SPEC), {"containers[].image initContainers[].image": _TRIMMED})
 POD: Final[Rows] = ({"spec!": rules.changed(_OWN)}, _update)

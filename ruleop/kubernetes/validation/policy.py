@@ -11,47 +11,34 @@ if TYPE_CHECKING:
 
 
 GROUP: Final = "rbac.authorization.k8s.io"
-_OF_BOTH: Final = "Invalid value: {}: rules cannot apply to both regular resources and non-resource URLs"
 _RULE: Final[Rows] = {
-    "verbs": "Required value: verbs must contain at least one value",
-    lambda rule: not rule.get("nonResourceURLs"): {
-        "apiGroups": "Required value: resource rules must supply at least one api group",
-        "resources": "Required value: resource rules must supply at least one resource",
-    },
+    "verbs": "needed",
+    lambda rule: not rule.get("nonResourceURLs"): {"apiGroups resources": "needed"},
     lambda rule: rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"): {
-        "nonResourceURLs": _OF_BOTH
+        "nonResourceURLs": "unset"
     },
 }
-ROLE: Final[Rows] = {
-    "rules[]": _RULE,
-    "rules[].nonResourceURLs": "Invalid value: {}: namespaced rules cannot apply to non-resource URLs",
-}
+ROLE: Final[Rows] = {"rules[]": (_RULE, {"nonResourceURLs": "unset"})}
 CLUSTER_ROLE: Final[Rows] = {
     "rules[]": _RULE,
-    "aggregationRule.clusterRoleSelectors": (
-        "Required value: at least one clusterRoleSelector required if aggregationRule is non-nil"
-    ),
+    "aggregationRule.clusterRoleSelectors": "needed",
     "aggregationRule.clusterRoleSelectors[]": (
         "selector",
-        {rules.is_invalid: "Invalid value: null: invalid label selector."},
+        {rules.is_invalid: rules.invalid("invalid label selector")},
     ),
 }
 
 
 def _binding(roles: str, namespace: Rows) -> Rows:
     return (
-        rules.frozen('Invalid value: {"APIGroup":{apiGroup},"Kind":{kind},"Name":{name}}: cannot change roleRef'),
+        rules.frozen(words="cannot change roleRef"),
         {
-            "roleRef!": {"apiGroup": rules.one_of(GROUP, given=True), "kind": roles, "name": "needed segment"},
+            "roleRef!": {"apiGroup": f"{GROUP}!", "kind": roles, "name": "needed segment"},
             "subjects[]": {
                 "name": "needed",
                 "kind": "ServiceAccount|User|Group!",
-                rules.equals("kind", "ServiceAccount"): {
-                    "name": "subdomain",
-                    "apiGroup": rules.one_of(""),
-                    "namespace": namespace,
-                },
-                rules.equals("kind", "User", "Group"): {"apiGroup": rules.one_of(GROUP, given=True)},
+                "if kind=ServiceAccount": {"name": "subdomain", "apiGroup": "empty", "namespace": namespace},
+                "apiGroup if kind=User|Group": f"{GROUP}!",
             },
         },
     )
@@ -67,10 +54,8 @@ BUDGET: Final[Rows] = {
         "minAvailable maxUnavailable": "part",
         "selector": "selector",
         "unhealthyPodEvictionPolicy": "AlwaysAllow|IfHealthyBudget",
-        lambda spec: None not in (spec.get("minAvailable"), spec.get("maxUnavailable")): (
-            "Invalid value: {}: minAvailable and maxUnavailable cannot be both set"
-        ),
+        "if minAvailable": {"if maxUnavailable": rules.invalid("minAvailable and maxUnavailable cannot be both set")},
     }
 }
 LEASE: Final[Rows] = {"spec": {"leaseDurationSeconds": "1..", "leaseTransitions": "0.."}}
-PRIORITY_CLASS: Final = rules.frozen(other={"value": "Forbidden: may not be changed in an update."})
+PRIORITY_CLASS: Final = rules.frozen()

@@ -2,10 +2,13 @@
 
 A table is a mapping of paths to rules, to other tables, or to several of both. In a path, `ports[]` means each item of
 a list, `spec!` a part that is checked as an empty one when it is missing, and `a b` two fields with the same rules.
-Instead of a path, a key may be a test: its rules are those of the values for which it holds.
 
-Rules are words (`needed`, `label`, `port`, `A|B`, `1..10`), messages of the server for any value, mostly below a test
-(`Forbidden: may not be set`), and functions that yield the errors of a value.
+A key may have a condition on the value that its table describes: `ports if type=A|B`, `ports if type!=A|B` (an empty
+choice is a missing field), `a if b` (which has a value) and `a if !b`. Without a path, the rules are those of the value
+itself. A function may be such a condition, too.
+
+Rules are words (`needed`, `unset`, `label`, `port`, `A|B`, `1..10`), which say by themselves what is wrong, and
+functions that yield the errors of a value.
 
 Errors are rare. A check yields them with the fields below its value, and they get their place on the way out. A table
 is compiled when it is first applied.
@@ -14,6 +17,7 @@ is compiled when it is first applied.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, Union
@@ -24,7 +28,13 @@ from ruleop.kubernetes.builtin.immutable_fields import immutable_changes, value_
 from ruleop.kubernetes.labels import key_problems, label_value_problems
 from ruleop.kubernetes.quantity import parse_quantity
 from ruleop.kubernetes.validation import field_errors as forms
-from ruleop.kubernetes.validation.field_errors import FieldError, invalid_value, invalid_values, refusal
+from ruleop.kubernetes.validation.field_errors import (
+    FieldError,
+    forbidden_value,
+    invalid_value,
+    invalid_values,
+    required,
+)
 from ruleop.values import dataclass
 
 if TYPE_CHECKING:
@@ -36,7 +46,7 @@ Check: TypeAlias = Callable[[Any, Any], Errors]
 """The errors of a value, given the one before an update; None for a new one."""
 Test: TypeAlias = Callable[[Any], Any]
 Rows: TypeAlias = Union[str, Check, "FieldRule", Mapping[Any, Any], tuple[Any, ...]]
-"""A word or a message, a rule, a table by paths and tests, or several of them."""
+"""Words, a rule, a table by paths and conditions, or several of them."""
 
 
 class FieldRule(NamedTuple):
@@ -51,36 +61,18 @@ def missing(check: Check) -> FieldRule:
 # -- rules -----------------------------------------------------------------------------------------------------------
 
 
-def refused(message: str) -> FieldRule:
-    """Any value is refused; by a message that one is required, those that are missing or empty."""
-    if not message.startswith("Required value"):
-        return FieldRule(always(message))
-    return missing(lambda value, _: () if value else (refusal(message, value),))
+def invalid(words: str, field: str = "") -> Check:
+    """Each value is refused, or one of its fields, which may be missing: mostly under a condition."""
+    return lambda value, _: (invalid_value(field, value.get(field) if field else value, words),)
 
 
-def always(message: str, field: str = "") -> Check:
-    """Each value is refused, for one of its fields, which may be missing."""
-    return lambda value, _: (refusal(message, value, field),)
-
-
-def equals(name: str, *values: Any) -> Test:
-    return lambda value: value.get(name) in values
-
-
-def differs(name: str, *values: Any) -> Test:
-    return lambda value: value.get(name) not in values
+def lacking(words: str, field: str = "") -> Check:
+    """As `invalid`, where something is missing that another client may set."""
+    return lambda _value, _: (required(field, words),)
 
 
 def fails(test: Test) -> Test:
     return lambda value: not test(value)
-
-
-def has(name: str) -> Test:
-    return differs(name, None)
-
-
-def lacks(name: str) -> Test:
-    return equals(name, None)
 
 
 def one_of(*supported: str, given: bool = False) -> FieldRule:
@@ -102,9 +94,13 @@ def text(*rows: tuple[str, str]) -> FieldRule:
     return named(forms.form(*rows))
 
 
-def between(least: int, most: int | None, words: str = "", *, given: bool = False) -> FieldRule:
+def between(least: int, most: int | None = None, *, given: bool = False) -> FieldRule:
     """A number. `given`: a missing one counts as 0."""
-    words = words or (f"must be between {least} and {most}, inclusive" if most is not None else _LEAST[least])
+    words = (
+        f"must be greater than or equal to {least}"
+        if most is None
+        else f"must be between {least} and {most}, inclusive"
+    )
 
     def check(value: Any, _: Any) -> Errors:
         number = value or 0
@@ -114,23 +110,18 @@ def between(least: int, most: int | None, words: str = "", *, given: bool = Fals
     return FieldRule(check, given)
 
 
-_LEAST: Final = {0: "must be greater than or equal to 0", 1: "must be greater than 0"}
-
-
-def quantity(words: str = "must be greater than zero", *, least: int = 1) -> FieldRule:
+def _quantity(*, least: int) -> FieldRule:
     """A quantity above zero; with `least` 0, one that is not negative."""
+    words = "must be greater than zero" if least else "must be greater than or equal to 0"
 
     def check(value: Any, _: Any) -> Errors:
         amount = parse_quantity(value)
-        is_valid = amount is None or amount > 0 or (not least and not amount)
-        return () if is_valid else (invalid_value("", value, words),)
+        return () if amount is None or amount > 0 or amount == least == 0 else (invalid_value("", value, words),)
 
     return FieldRule(check)
 
 
-def unique(
-    key: str = "", *, by: Test | None = None, empty: bool = False, message: str = "Duplicate value: {}"
-) -> Check:
+def unique(key: str = "", *, by: Test | None = None, empty: bool = False) -> Check:
     """A list of which no two items have the same value of a field, or of `by`; without a key, no two are the same.
     `empty`: nor are two without a value."""
 
@@ -140,40 +131,38 @@ def unique(
             value = item.get(key, "") if key else item
             identity = value if by is None else by(item)
             if identity in seen and (identity or empty):
-                yield refusal(message, value, f"[{index}].{key}" if key else f"[{index}]")
+                yield forms.duplicate(f"[{index}].{key}" if key else f"[{index}]", value)
             seen.add(identity)
 
     return check
 
 
-def union(what: str, *order: str, but: Iterable[str] | None = None) -> Check:
+def union(*order: str, but: Iterable[str] | None = None, whole: bool = False) -> Check:
     """One of these members of a value has to be there, and no other: the first in the order of the server. `but`: all
-    other members belong to them too, except these."""
+    other members belong to them too, except these. `whole`: errors are those of the value."""
 
     def check(value: Any, _: Any) -> Iterator[FieldError]:
         names = order if but is None else dict.fromkeys((*order, *value))
         given = [each for each in names if value.get(each) is not None and (but is None or each not in but)]
         if not given:
-            yield refusal(f"Required value: must specify a {what} type", value)
+            words = f"must specify one of {', '.join(order) or 'its kinds'}"
+            yield invalid_value("", "", words) if whole else required("", words)
         for each in given[1:]:
-            yield refusal(f"Forbidden: may not specify more than 1 {what} type", value, each)
+            yield forbidden_value("" if whole else each, f"may not be set beside {given[0]}")
 
     return check
 
 
-def frozen(
-    message: str = "Invalid value: {}: field is immutable", other: Mapping[str, str] | None = None, *, at: str = ""
-) -> Check:
-    """The fields of a kind that may not change. `other`: the messages for some of them. `at`: the field that the server
-    names for all of them."""
+def frozen(at: str = "", words: str = "") -> Check:
+    """The fields of a kind that may not change. `at`: the field that the server names for all of them. `words`: those
+    by which its clients know what this is about."""
 
     def check(new: Any, old: Any) -> Iterator[FieldError]:
         changes = immutable_changes(new, old)
-        for path in [at] if at and changes else changes:
-            of_list = path.endswith("]")
+        for path in changes and [at] if at else changes:
             value = value_at(new, path.partition("[")[0])
-            text = (other or {}).get(path, message).replace("{path}", path)
-            yield refusal(text, [] if of_list and value is None else value, path)
+            shown = [] if path.endswith("]") and value is None else value
+            yield forbidden_value(path, words) if words else forms.immutable_value(path, shown)
 
     return check
 
@@ -189,7 +178,7 @@ def _amount(value: Any, _: Any) -> Errors:
     """A number or a percentage, such as `maxSurge`."""
     if isinstance(value, str):
         return invalid_values("", value, _percent_problems(value))
-    return between(0, None).check(value, None)
+    return between(0).check(value, None)
 
 
 def number_of(value: str | int | None) -> int:
@@ -236,30 +225,25 @@ _SELECTOR: Final[Rows] = {
     "matchExpressions[]": {
         "key": "given-key",
         "values[]": "label-value",
-        equals("operator", "In", "NotIn"): {
-            "values": "Required value: must be specified when `operator` is 'In' or 'NotIn'"
-        },
-        equals("operator", "Exists", "DoesNotExist"): {
-            "values": {bool: "Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'"}
-        },
-        differs("operator", "In", "NotIn", "Exists", "DoesNotExist"): always(
-            "Invalid value: {operator}: not a valid selector operator", "operator"
-        ),
+        "operator": one_of("In", "NotIn", "Exists", "DoesNotExist", given=True),
+        "values if operator=In|NotIn": "needed",
+        "values if operator=Exists|DoesNotExist": "empty",
     },
 }
 _WORDS: Final[Mapping[str, Rows]] = {
     **{name: named(problems) for name, problems in _NAMES.items()},
     **{f"given-{name}": named(problems, empty=False, given=True) for name, problems in _NAMES.items()},
     **{f"full-{name}": named(problems, empty=False) for name, problems in _NAMES.items()},
-    "needed": refused("Required value"),
-    "given": missing(lambda value, _: (forms.required(""),) if value is None else ()),
-    "filled": FieldRule(lambda value, _: () if value else (forms.required(""),)),
+    "given": missing(lambda value, _: (required(""),) if value is None else ()),
+    "filled": FieldRule(lambda value, _: () if value else (required(""),)),
     "port": {bool: _PORT},
     "port-or-name": missing(_port_or_name),
     "optional-port-or-name": FieldRule(_port_or_name),
     "amount": FieldRule(_amount),
     "part": FieldRule(_part),
-    "mode": between(0, 0o777, "must be a number between 0 and 0777 (octal), both inclusive"),
+    "quantity": _quantity(least=0),
+    "positive-quantity": _quantity(least=1),
+    "mode": between(0, 0o777),
     "selector": _SELECTOR,
     "labels": FieldRule(lambda value, _: forms.validate_labels(value, "")),
     "config-keys": FieldRule(_config_keys),
@@ -267,16 +251,38 @@ _WORDS: Final[Mapping[str, Rows]] = {
 }
 
 
-def _rows_of(word: str) -> Rows:
+def _rows_of(word: str, when: str) -> Rows:
     """A value that may not be missing has a word that ends with `!`; one that may be empty has an enumeration that
-    begins with `|`."""
+    begins with `|`. `when`: the condition, for messages."""
     if (found := _WORDS.get(word)) is not None:
         return found
+    if word == "needed":
+        return missing(lambda value, _: () if value else (required("", when),))
+    if word in ("unset", "empty"):
+        error = forbidden_value("", f"may not be set {when}".rstrip())
+        return FieldRule(lambda value, _: (error,) if value or word == "unset" else ())
     least, dots, most = word.rstrip("!").partition("..")
     if dots:
         return between(int(least), int(most) if most else None, given=word.endswith("!"))
     values = one_of(*word.strip("!|").split("|"), given=word.endswith("!"))
     return {bool: values} if word.startswith("|") else values
+
+
+_CONDITION: Final = re.compile(r"(!?)([\w.]+)(?:(!?=)(.*))?")
+
+
+def _condition(text: str) -> tuple[Test, str]:
+    """The test of a condition, and its words."""
+    match = _CONDITION.fullmatch(text)
+    assert match is not None, text
+    negation, path, relation, listed = match.groups()
+    if relation is None:
+        found = "missing" if negation else "given"
+        return lambda value: (value_at(value, path) is None) == bool(negation), f"`{path}` is {found}"
+    choices, is_other = frozenset(each or None for each in listed.split("|")), relation == "!="
+    shown = " or ".join(filter(None, listed.split("|"))) or "missing"
+    words = f"`{path}` is {'not ' if is_other else ''}{shown}"
+    return lambda value: ((value_at(value, path) or None) in choices) != is_other, words
 
 
 # -- tables ----------------------------------------------------------------------------------------------------------
@@ -331,23 +337,22 @@ def _below_test(test: Test, check: Check) -> Check:
 class _Node:
     """The rules of one value, and those of its parts."""
 
+    when: str = ""  # the condition, for messages
     rules: list[FieldRule] = field(default_factory=list)
     fields: dict[str, _Node] = field(default_factory=dict)
     items: _Node | None = None
     is_filled: bool = False  # a missing value is checked as an empty one
 
     @classmethod
-    def of(cls, rows: Rows) -> _Node:
-        node = cls()
+    def of(cls, rows: Rows, when: str = "") -> _Node:
+        node = cls(when)
         node.add(rows)
         return node
 
     def add(self, rows: Rows) -> None:
-        if isinstance(rows, str) and forms.is_message(rows):
-            self.rules.append(refused(rows))
-        elif isinstance(rows, str):
+        if isinstance(rows, str):
             for word in rows.split():
-                self.add(_rows_of(word))
+                self.add(_rows_of(word, self.when))
         elif isinstance(rows, FieldRule):
             self.rules.append(rows)
         elif isinstance(rows, tuple):
@@ -355,23 +360,29 @@ class _Node:
                 self.add(each)
         elif isinstance(rows, Mapping):
             for key, inner in rows.items():
-                if isinstance(key, str):
-                    for path in key.split():
-                        self._below(path).add(inner)
-                else:
-                    self.rules.append(FieldRule(_below_test(key, _Node.of(inner).check())))
+                self._add_row(key, inner)
         else:
             self.rules.append(FieldRule(rows))
+
+    def _add_row(self, key: Any, rows: Rows) -> None:
+        paths, conditional, condition = f" {key}".partition(" if ") if isinstance(key, str) else ("", "", "")
+        if isinstance(key, str) and not conditional:
+            for path in paths.split():
+                self._below(path).add(rows)
+            return
+        test, words = _condition(condition) if conditional else (key, "")
+        below = _Node.of({paths: rows} if paths else rows, f"when {words}" if words else "")
+        self.rules.append(FieldRule(_below_test(test, below.check())))
 
     def _below(self, path: str) -> _Node:
         """The part of a value at a path."""
         node = self
         for step in path.split("."):
             if name := step.rstrip("![]"):
-                node = node.fields.setdefault(name, _Node())
+                node = node.fields.setdefault(name, _Node(self.when))
             node.is_filled |= step.endswith("!")
             if step.endswith("[]"):
-                node.items = node.items or _Node()
+                node.items = node.items or _Node(self.when)
                 node = node.items
         return node
 

@@ -10,7 +10,7 @@ from ruleop.kubernetes.cron import is_zone, schedule_problem
 from ruleop.kubernetes.names import LONGEST_CRON_JOB
 from ruleop.kubernetes.validation import rules
 from ruleop.kubernetes.validation.core import CLAIM_SPEC
-from ruleop.kubernetes.validation.field_errors import FieldError, refusal, unsupported
+from ruleop.kubernetes.validation.field_errors import FieldError, forbidden_value, invalid_value, required, unsupported
 from ruleop.kubernetes.validation.pods import RESOURCE_NAME, TEMPLATE, selected
 
 if TYPE_CHECKING:
@@ -23,19 +23,17 @@ def _is_empty(selector: Any) -> bool:
     return not selector.get("matchLabels") and not selector.get("matchExpressions")
 
 
-def _selector(kind: str) -> Rows:
-    """Only that of a DaemonSet may be missing."""
-    needed = () if kind == "daemonset" else ("given", {rules.is_invalid: "Invalid value: {}: invalid label selector"})
-    return ("selector", {_is_empty: f"Invalid value: {{}}: empty selector is invalid for {kind}"}, needed)
+_SELECTOR: Final[Rows] = ("selector", {_is_empty: rules.invalid("empty selector is invalid")})
+_NEEDED_SELECTOR: Final[Rows] = ("given", _SELECTOR, {rules.is_invalid: rules.invalid("invalid label selector")})
 
 
-def _workload(name: str, kind: str, numbers: str, template: Rows = TEMPLATE) -> Rows:
+def _workload(numbers: str, template: Rows = TEMPLATE, selector: Rows = _NEEDED_SELECTOR) -> Rows:
     return (
         {
-            "selector": _selector(name),
+            "selector": selector,
             "template!": rules.changed(template),
             "template!.spec.restartPolicy": "Always",
-            "template!.spec.activeDeadlineSeconds": f"Forbidden: activeDeadlineSeconds in {kind} is not Supported",
+            "template!.spec.activeDeadlineSeconds": "unset",
             numbers: "0..",
         },
         selected,
@@ -48,41 +46,31 @@ def _is_stuck(rolling: Any) -> bool:
 
 def _strategy(*types: str) -> dict[Any, Any]:
     """The type of a strategy: the server names the strategy itself."""
-    supported = ", ".join(f'"{each}"' for each in types)
-    return {rules.differs("type", None, *types): f"Unsupported value: {{type}}: supported values: {supported}"}
+    return {f"if type!=|{'|'.join(types)}": lambda value, _: (unsupported("", value["type"], types),)}
 
 
-_NO_PODS: Final = "Invalid value: {maxUnavailable}: may not be 0 when `maxSurge` is 0"
+_STUCK: Final[Rows] = {_is_stuck: rules.invalid("may not be 0 when `maxSurge` is 0", "maxUnavailable")}
 _DEPLOYMENT_STRATEGY: Final[Rows] = {
     **_strategy("Recreate", "RollingUpdate"),
     "rollingUpdate": {"maxUnavailable": "part", "maxSurge": "amount"},
-    rules.equals("type", "Recreate"): {
-        "rollingUpdate": "Forbidden: may not be specified when strategy `type` is 'Recreate'"
-    },
-    rules.differs("type", "Recreate"): {
-        "rollingUpdate": {
-            _is_stuck: rules.always(
-                "Invalid value: {maxUnavailable}: may not be 0 when `maxSurge` is 0", "maxUnavailable"
-            )
-        }
-    },
+    "rollingUpdate if type=Recreate": "unset",
+    "rollingUpdate if type!=Recreate": _STUCK,
 }
-_NO_SURGE: Final[Rows] = {rules.number_of: "Invalid value: {}: may not be set when maxUnavailable is non-zero"}
 _ROLLING: Final[Rows] = {
-    _is_stuck: rules.always("Required value: cannot be 0 when maxSurge is 0", "maxUnavailable"),
-    lambda rolling: rules.number_of(rolling.get("maxUnavailable")): {"maxSurge": _NO_SURGE},
+    _is_stuck: rules.lacking("may not be 0 when `maxSurge` is 0", "maxUnavailable"),
+    lambda rolling: rules.number_of(rolling.get("maxUnavailable")): {
+        "maxSurge": {rules.number_of: rules.invalid("may not be set when `maxUnavailable` is not 0")}
+    },
 }
 _DAEMON_SET_STRATEGY: Final[Rows] = {
     **_strategy("RollingUpdate", "OnDelete"),
     "rollingUpdate": {"maxUnavailable maxSurge": "part"},
-    rules.equals("type", None, "RollingUpdate"): {"rollingUpdate": ("given", _ROLLING)},
+    "rollingUpdate if type=|RollingUpdate": ("given", _ROLLING),
 }
 _STATEFUL_SET_STRATEGY: Final[Rows] = {
     **_strategy("RollingUpdate", "OnDelete"),
     "rollingUpdate.partition": "0..",
-    rules.equals("type", "OnDelete"): {
-        "rollingUpdate": "Invalid value: {}: only allowed for updateStrategy 'RollingUpdate'"
-    },
+    "rollingUpdate if type=OnDelete": "unset",
 }
 
 
@@ -102,31 +90,31 @@ def _with_claims(spec: Any, old: Any) -> Errors:
 
 _TEMPLATE: Final = rules.table(TEMPLATE)
 _COUNTS, _HISTORY = "replicas minReadySeconds", "revisionHistoryLimit"
-_MUTABLE: Final = "', '".join(STATEFUL_MUTABLE[:-1]) + f"' and '{STATEFUL_MUTABLE[-1]}'"
 _IN_TIME: Final[Rows] = {
     lambda spec: spec.get("progressDeadlineSeconds", 2**31) <= spec.get("minReadySeconds", 0): {
-        "progressDeadlineSeconds": "Invalid value: {}: must be greater than minReadySeconds"
+        "progressDeadlineSeconds": rules.invalid("must be greater than minReadySeconds")
     }
 }
 DEPLOYMENT_FIELDS: Final[Rows] = {
-    "spec": (_workload("deployment", "ReplicaSet", f"{_COUNTS} {_HISTORY} progressDeadlineSeconds"), _IN_TIME),
+    "spec": (_workload(f"{_COUNTS} {_HISTORY} progressDeadlineSeconds"), _IN_TIME),
     "spec.strategy": _DEPLOYMENT_STRATEGY,
 }
-REPLICA_SET_FIELDS: Final[Rows] = {"spec": _workload("deployment", "ReplicaSet", _COUNTS)}
+REPLICA_SET_FIELDS: Final[Rows] = {"spec": _workload(_COUNTS)}
 # Rules of a value come before those of its parts: of these, the server has the immutable fields last.
 DEPLOYMENT: Final[Rows] = (rules.table(DEPLOYMENT_FIELDS), rules.frozen())
 REPLICA_SET: Final[Rows] = (rules.table(REPLICA_SET_FIELDS), rules.frozen())
 DAEMON_SET: Final[Rows] = (
     rules.frozen(),
     {
-        "spec": _workload("daemonset", "DaemonSet", f"minReadySeconds {_HISTORY}"),
+        "spec": _workload(f"minReadySeconds {_HISTORY}", selector=_SELECTOR),
         "spec.updateStrategy": _DAEMON_SET_STRATEGY,
     },
 )
+_MUTABLE: Final = "', '".join(STATEFUL_MUTABLE[:-1]) + f"' and '{STATEFUL_MUTABLE[-1]}'"
 STATEFUL_SET: Final[Rows] = (
-    rules.frozen(f"Forbidden: updates to statefulset spec for fields other than '{_MUTABLE} are forbidden", at="spec"),
+    rules.frozen("spec", f"updates to statefulset spec for fields other than '{_MUTABLE} are forbidden"),
     {
-        "spec": (_workload("statefulset", "StatefulSet", _COUNTS, ()), _with_claims),
+        "spec": (_workload(_COUNTS, ()), _with_claims),
         "spec.ordinals.start": "0..",
         "spec.updateStrategy": _STATEFUL_SET_STRATEGY,
         "spec.podManagementPolicy": "OrderedReady|Parallel",
@@ -139,23 +127,18 @@ STATEFUL_SET: Final[Rows] = (
 # -- Jobs and CronJobs -----------------------------------------------------------------------------------------------
 
 
-_ENDING: Final[Rows] = {
-    rules.equals("restartPolicy", None, "", "Always"): rules.always(
-        'Required value: valid values: "OnFailure", "Never"', "restartPolicy"
-    ),
-    rules.differs("restartPolicy", None, "", "Always"): {"restartPolicy": "OnFailure|Never"},
-}
 _JOB_SPEC: Final[Rows] = {
     "parallelism completions activeDeadlineSeconds backoffLimit ttlSecondsAfterFinished": "0..",
     "backoffLimitPerIndex maxFailedIndexes": "0..",
     "completionMode": "NonIndexed|Indexed",
     "podReplacementPolicy": "Failed|TerminatingOrFailed",
     "template!": rules.changed(TEMPLATE),
-    "template!.spec!": _ENDING,
-    rules.equals("completionMode", "Indexed"): {"completions": "Required value: when completion mode is Indexed"},
-    rules.equals("completionMode", None, "NonIndexed"): {
-        "backoffLimitPerIndex maxFailedIndexes": "Invalid value: {}: requires indexed completion mode"
+    "template!.spec!": {
+        "if restartPolicy=|Always": rules.lacking("valid values: OnFailure, Never", "restartPolicy"),
+        "restartPolicy if restartPolicy!=|Always": "OnFailure|Never",
     },
+    "completions if completionMode=Indexed": "needed",
+    "backoffLimitPerIndex maxFailedIndexes if completionMode=|NonIndexed": "unset",
 }
 JOB: Final[Rows] = (rules.frozen(), {"spec": (_JOB_SPEC, selected, {"selector": "given selector"})})
 
@@ -170,18 +153,16 @@ def _zone_problems(zone: str) -> Iterator[str]:
         yield f"unknown time zone {zone}" if zone else "timeZone must be nil or non-empty string"
 
 
-_TOO_LONG: Final = f"Invalid value: {{}}: must be no more than {LONGEST_CRON_JOB} characters"
+_SHORT: Final = rules.text((f".{{,{LONGEST_CRON_JOB}}}", f"must be no more than {LONGEST_CRON_JOB} characters"))
 CRON_JOB: Final[Rows] = (
-    rules.new({"metadata.name": {lambda name: len(name) > LONGEST_CRON_JOB: _TOO_LONG}}),
+    rules.new({"metadata.name": _SHORT}),
     {
         "spec!": {
             "schedule": ("needed", rules.named(_schedule_problems)),
             "startingDeadlineSeconds successfulJobsHistoryLimit failedJobsHistoryLimit": "0..",
             "timeZone": rules.changed(rules.named(_zone_problems, empty=False)),
             "concurrencyPolicy": "Allow|Forbid|Replace",
-            "jobTemplate!.spec!": _JOB_SPEC,
-            "jobTemplate!.spec!.selector": "Invalid value: {}: `selector` will be auto-generated",
-            "jobTemplate!.spec!.manualSelector": {bool: 'Unsupported value: {}: supported values: "nil", "false"'},
+            "jobTemplate!.spec!": (_JOB_SPEC, {"selector": "unset", "manualSelector": "empty"}),
         },
     },
 )
@@ -194,16 +175,13 @@ def _replicas(spec: Any, old: Any) -> Iterator[FieldError]:
     least, most = spec.get("minReplicas", 1), spec.get("maxReplicas", 0)
     lowest = 0 if (old or {}).get("minReplicas") == 0 else 1
     if least < lowest:
-        yield refusal(f"Invalid value: {{}}: must be greater than or equal to {lowest}", least, "minReplicas")
+        yield invalid_value("minReplicas", least, f"must be greater than or equal to {lowest}")
     if not most:
-        yield refusal("Required value: must be set and greater than 0", most, "maxReplicas")
-    elif most < 0:
-        yield refusal("Invalid value: {}: must be greater than or equal to 1", most, "maxReplicas")
+        yield required("maxReplicas", "must be set and greater than 0")
     if most < least:
-        yield refusal("Invalid value: {}: must be greater than or equal to `minReplicas`", most, "maxReplicas")
+        yield invalid_value("maxReplicas", most, "must be greater than or equal to `minReplicas`")
     if least == 0 and not any(each.get("type") in ("Object", "External") for each in spec.get("metrics") or ()):
-        words = "must specify at least one Object or External metric to support scaling to zero replicas"
-        yield refusal(f"Forbidden: {words}", spec, "metrics")
+        yield forbidden_value("metrics", "must specify an Object or External metric to support scaling to zero")
 
 
 def _version(reference: Any, old: Any, *, names_group: bool = False) -> Iterator[FieldError]:
@@ -211,10 +189,10 @@ def _version(reference: Any, old: Any, *, names_group: bool = False) -> Iterator
     version = reference.get("apiVersion", "")
     if old and all(reference.get(name) == old.get(name) for name in ("apiVersion", "kind")):
         return
-    if version.count("/") > 1:
-        yield refusal(f"Invalid value: {{}}: unexpected GroupVersion string: {version}", version, "apiVersion")
-    elif names_group and "/" not in version and reference.get("kind") != "ReplicationController":
-        yield refusal("Invalid value: {}: apiVersion must specify API group", version, "apiVersion")
+    if version.count("/") > 1 or (
+        names_group and "/" not in version and reference.get("kind") != "ReplicationController"
+    ):
+        yield invalid_value("apiVersion", version, "must be a group and a version")
 
 
 _SOURCES: Final = {
@@ -229,73 +207,44 @@ _SOURCES: Final = {
 
 def _source(metric: Any, _: Any) -> Iterator[FieldError]:
     """A metric has the source of its type, and no other one."""
-    type_ = metric.get("type", "")
-    if not type_:
-        yield refusal("Required value: must specify a metric source type", type_, "type")
-    if type_ not in _SOURCES:
-        yield from [unsupported("type", type_, sorted(_SOURCES))] * 2  # the server looks twice
-    given, expected = [name for name in _SOURCES.values() if metric.get(name) is not None], _SOURCES.get(type_)
+    given, expected = [each for each in _SOURCES.values() if metric.get(each) is not None], _SOURCES.get(metric["type"])
     if expected is not None and expected not in given:
-        yield refusal("Required value: must populate information for the given metric source", metric, expected)
+        yield required(expected, "must populate information for the given metric source")
     for name in given if len(given) != 1 else ():
         if name != expected:
-            yield refusal("Forbidden: must populate the given metric source only", metric, name)
+            yield forbidden_value(name, "must populate the given metric source only")
 
 
 _REFERRED: Final[Rows] = {"kind name": "needed segment"}
-_TARGET: Final[Rows] = {
-    "type": "Required value: must specify a metric target type",
-    rules.differs("type", "Utilization", "Value", "AverageValue"): rules.always(
-        "Invalid value: {type}: must be either Utilization, Value, or AverageValue", "type"
-    ),
-    "value averageValue": rules.quantity("must be positive"),
-    "averageUtilization": "1..",
-}
-_SHARE: Final[Rows] = {
-    rules.lacks("averageValue"): {
-        "averageUtilization": "Required value: must set either a target raw value or a target utilization"
-    },
-    rules.has("averageUtilization"): {
-        "averageValue": "Forbidden: may not set both a target raw value and a target utilization"
-    },
-}
+_TARGETS: Final = "object.target! external.target! pods.target! resource.target! containerResource.target!"
 _METRIC: Final[Rows] = (
-    _source,
+    {"type": f"needed {'|'.join(sorted(_SOURCES))}", "if type": _source},
     {
-        "object.target! external.target! pods.target! resource.target! containerResource.target!": _TARGET,
-        "object external pods": {"metric!.name": ("Required value: must specify a metric name", "segment")},
+        _TARGETS: {
+            "type": "needed AverageValue|Utilization|Value",
+            "value averageValue": "positive-quantity",
+            "averageUtilization": "1..",
+        },
+        "object external pods": {"metric!.name": "needed segment"},
         "object.describedObject!": (_REFERRED, _version),
-        "object.target!": {
-            rules.lacks("value"): {"averageValue": "Required value: must set either a target value or averageValue"}
+        "object.target! external.target!": {"averageValue if !value": "needed"},
+        "external.target!": {"value if averageValue": "unset"},
+        "pods.target!.averageValue": "needed",
+        "resource.target! containerResource.target!": {
+            "averageUtilization if !averageValue": "needed",
+            "averageValue if averageUtilization": "unset",
         },
-        "external.target!": {
-            rules.lacks("value"): {
-                "averageValue": "Required value: must set either a target value for metric or a per-pod target"
-            },
-            rules.has("averageValue"): {
-                "value": "Forbidden: may not set both a target value for metric and a per-pod target"
-            },
-        },
-        "pods.target!.averageValue": "Required value: must specify a positive target averageValue",
-        "resource.target! containerResource.target!": _SHARE,
-        "resource.name containerResource.name": "Required value: must specify a resource name",
+        "resource.name containerResource.name": "needed",
         "containerResource.name": ("key", RESOURCE_NAME),
-        "containerResource.container": ("Required value: must specify a container", "label"),
+        "containerResource.container": "needed label",
     },
 )
 _BEHAVIOR: Final[Rows] = {
-    "stabilizationWindowSeconds": (
-        rules.between(0, None, "must be greater than or equal to zero"),
-        rules.between(-(2**63), 3600, "must be less than or equal to 3600"),
-    ),
+    "stabilizationWindowSeconds": "0..3600",
     "selectPolicy": "Disabled|Max|Min",
-    "policies": "Required value: must specify at least one Policy",
-    "policies[]": {
-        "type": "Percent|Pods!",
-        "value periodSeconds": rules.between(1, None, "must be greater than zero", given=True),
-        "periodSeconds": rules.between(-(2**63), 1800, "must be less than or equal to 1800"),
-    },
-    "tolerance": rules.quantity("must be greater than or equal to 0", least=0),
+    "policies": "needed",
+    "policies[]": {"type": "Percent|Pods!", "value": "1..!", "periodSeconds": "1..1800!"},
+    "tolerance": "quantity",
 }
 AUTOSCALER: Final[Rows] = {
     "spec!": (

@@ -124,13 +124,6 @@ class Api:
             if not is_builtin_group(route.group):
                 return NO_PAGE
             raise unknown_path()
-        if (
-            served.is_custom
-            and served.namespaced
-            and not route.namespace
-            and (route.name or request.method in ("POST", "DELETE"))
-        ):
-            return NO_PAGE
         if served.is_custom and request.method == "HEAD":
             request = replace(request, method="GET")
         if served.deprecation:
@@ -139,6 +132,10 @@ class Api:
             asked = read_unstored(request, served.kind, self.writer.warnings)
             check_namespace(asked, route.namespace, served)
             return json_response(review(served.kind, asked, request.user, self.users), 201)
+        if served.namespaced and not route.namespace and (route.name or request.method in ("POST", "DELETE")):
+            if served.is_custom:
+                return NO_PAGE
+            raise unknown_path() if route.name else method_not_allowed()
         if route.subresource:
             return self._subresource(request, route, served)
         if route.name:
@@ -153,12 +150,8 @@ class Api:
                 return self._watch(request, route, served)
             return self._list(request, route, served)
         if request.method == "POST":
-            if served.namespaced and not route.namespace:
-                raise method_not_allowed()
             return self._create(request, route, served)
         if request.method == "DELETE" and "deletecollection" in served.verbs:
-            if served.namespaced and not route.namespace:
-                raise method_not_allowed()
             return self._delete_collection(request, route, served)
         raise method_not_allowed()
 
@@ -241,8 +234,6 @@ class Api:
         raise method_not_allowed()
 
     def _find(self, route: Route, served: ServedKind) -> Stored:
-        if served.namespaced and not route.namespace:
-            raise unknown_path()
         name = Name(route.namespace, route.name)
         found = self.store.get(served.resource, name)
         if self._at is not None:
@@ -253,8 +244,6 @@ class Api:
         return served.seen(found)
 
     def _update(self, request: Request, route: Route, served: ServedKind) -> Response:
-        if served.namespaced and not route.namespace:
-            raise unknown_path()
         obj = read_object(request, served)
         options, name = _write_options(request, "UpdateOptions"), Name(route.namespace, route.name)
         found, made = self.writer.replace(served, name, obj, route.subresource, options)
@@ -298,9 +287,9 @@ class Api:
         return json_response({**_SUCCESS, "details": {name: value for name, value in details.items() if value}})
 
     def _subresource(self, request: Request, route: Route, served: ServedKind) -> Response | ResponseStream:
-        if route.subresource == "status" and served.status and request.method in ("GET", "PUT", "PATCH"):
+        if route.subresource == "status" and served.status_subresource and request.method in ("GET", "PUT", "PATCH"):
             return self._object(request, route, served)
-        if route.subresource == "scale" and served.scale is not None:
+        if route.subresource == "scale" and served.scale.replicas:
             return self._scale(request, route, served)
         if route.subresource == "finalize" and route.plural == "namespaces" and request.method == "PUT":
             return self._update(request, route, served)
@@ -380,7 +369,6 @@ SCALE: Final = Kind("autoscaling", "v1", "Scale")
 
 
 def scale_of(served: ServedKind, obj: Object) -> dict[str, Any]:
-    assert served.scale is not None
     metadata = {
         name: obj["metadata"][name]
         for name in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
@@ -401,7 +389,6 @@ def scale_of(served: ServedKind, obj: Object) -> dict[str, Any]:
 
 def scale_configuration(served: ServedKind, scale: Object) -> dict[str, Any]:
     """The configuration of an object that applies what a Scale configures. Raises Rejected."""
-    assert served.scale is not None
     if served.is_custom:  # a mistake of Kubernetes
         raise internal("request to convert CR to an invalid group/version: autoscaling/v1")
     kind, replicas = served.kind, (decode_unstored(scale, SCALE).get("spec") or {}).get("replicas")
@@ -411,7 +398,6 @@ def scale_configuration(served: ServedKind, scale: Object) -> dict[str, Any]:
 
 def scaled(served: ServedKind, obj: Object, scale: Object) -> dict[str, Any]:
     """The object with the replicas of a Scale, which is decoded."""
-    assert served.scale is not None
     replicas = (scale.get("spec") or {}).get("replicas", 0)
     if replicas < 0:
         name = obj["metadata"]["name"]
@@ -434,7 +420,6 @@ def _with(obj: Any, names: list[str], value: Any) -> dict[str, Any]:
 
 
 def _selector(served: ServedKind, obj: Object) -> str:
-    assert served.scale is not None
     labels = value_at(obj, served.scale.selector)
     if served.is_custom:
         return labels if isinstance(labels, str) else ""

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import functools
-import importlib.resources
 import struct
 import time
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 import yaml
 
-from ruleop.kubernetes.builtin.builtin_types import typed_shape
+from ruleop.kubernetes.builtin.builtin_types import protobuf_fields, typed_shape
 from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.validation import invalid_value
 from ruleop.localcluster.objects import (
@@ -33,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from ruleop.kubernetes.kinds import Object
+    from ruleop.kubernetes.schema import Shape
     from ruleop.localcluster.http import Request
     from ruleop.localcluster.kinds import ServedKind
 
@@ -61,13 +60,7 @@ def read_body(request: Request) -> dict[str, Any]:
     """The body of a request, which has to be an object. Raises Rejected."""
     media = _media_type(request, "application/json")
     if media == MEDIA_TYPE:
-        try:
-            return read_protobuf(request.body)
-        except ProtobufError as error:
-            raise bad_request(
-                f"the body of the request is protobuf that cannot be read ({error}); "
-                'let the client send JSON (in Go: rest.Config.ContentType = "application/json")'
-            ) from None
+        return read_protobuf(request.body)
     if media not in ("application/json", *_YAML):
         raise unsupported_media_type(f"application/json, application/yaml, {MEDIA_TYPE}")
     return _object(request, is_yaml=media in _YAML)
@@ -220,112 +213,77 @@ def patched(served: ServedKind, obj: Object, media: str, patch: Any) -> Object:
 
 # -- protobuf --------------------------------------------------------------------------------------------------------
 #
-# What clients in Go send, turned into the JSON that it stands for. Responses are JSON, which these clients accept as
-# well. The table of messages is made from the Go types (tests/controlplane/protobuf_table.py).
+# What controller-runtime sends of built-in kinds, without asking whether a server reads it, turned into JSON. Responses
+# are JSON, which these clients accept as well.
 
 
 MEDIA_TYPE: Final = "application/vnd.kubernetes.protobuf"
 MAGIC: Final = b"k8s\x00"
-
-
-class ProtobufError(Exception):
-    """A body that cannot be read."""
+_NOTHING: Final = memoryview(b"")
 
 
 _PROBLEMS: Final = (LookupError, ValueError, TypeError, ArithmeticError, OSError, struct.error, RecursionError)
 
 
-class _Field(NamedTuple):
-    name: str  # in JSON; empty if the field is inlined
-    type: str
-    is_list: bool
-    is_map: bool
-    is_pointer: bool
-    omits_empty: bool
-    is_wrapped: bool
-
-
 def read_protobuf(body: bytes) -> dict[str, Any]:
-    """The object of a request. Raises ProtobufError."""
-    if not body.startswith(MAGIC):
-        raise ProtobufError("it does not begin as Kubernetes' protobuf does")
+    """The object of a request. Raises Rejected."""
     try:
+        if not body.startswith(MAGIC):
+            raise ValueError("it does not begin as Kubernetes' protobuf does")
         envelope = dict(_parts(memoryview(body)[len(MAGIC) :]))
-        type_meta = dict(_parts(envelope.get(1, memoryview(b""))))
-        api_version, kind = (_string(type_meta.get(number, memoryview(b""))) for number in (1, 2))
-        raw = envelope.get(2, memoryview(b""))
+        type_meta = dict(_parts(envelope.get(1, _NOTHING)))
+        api_version, name = (_string(type_meta.get(number, _NOTHING)) for number in (1, 2))
+        raw = envelope.get(2, _NOTHING)
         if bytes(envelope.get(4, b"")) == b"application/json":
             found = orjson.loads(raw)
             if not isinstance(found, dict):
                 raise ValueError("the JSON in it is not an object")
         else:
-            found = _message(_message_name(api_version, kind), raw)
+            kind = _DELETE_OPTIONS if name == _DELETE_OPTIONS.kind else Kind.parse(api_version, name)
+            shape = typed_shape(kind)
+            if shape is None or not protobuf_fields(shape.name):
+                raise LookupError(f"{api_version}, Kind={name} is unknown")
+            found = _message(shape, protobuf_fields(shape.name), raw)
     except _PROBLEMS as error:
-        raise ProtobufError(f"it is damaged, or of a newer Kubernetes: {error}") from None
-    return {"apiVersion": api_version, "kind": kind, **found}
+        raise bad_request(
+            f"the body of the request is protobuf that is damaged, or of a newer Kubernetes ({error}); "
+            'let the client send JSON (in Go: rest.Config.ContentType = "application/json")'
+        ) from None
+    return {"apiVersion": api_version, "kind": name, **found}
 
 
-def _message_name(api_version: str, kind: str) -> str:
-    group, _, version = api_version.rpartition("/")
-    if kind == "DeleteOptions":
-        return "meta/v1.DeleteOptions"
-    return f"{group.partition('.')[0] or 'core'}/{version}.{kind}"
-
-
-@functools.cache
-def _messages() -> Mapping[str, Mapping[str, str]]:
-    found: Mapping[str, Mapping[str, str]] = orjson.loads(
-        importlib.resources.files(__package__).joinpath("protobuf_table.json").read_bytes()
-    )
-    return found
-
-
-@functools.cache
-def _fields(name: str) -> Mapping[int, _Field]:
-    return {int(number): _field(text) for number, text in _messages()[name].items()}
-
-
-def _field(text: str) -> _Field:
-    name, _, rest = text.partition(":")
-    omits_empty, rest = rest.startswith("~"), rest.removeprefix("~")
-    pointer, rest = rest.startswith("*"), rest.removeprefix("*")
-    is_list, is_map = rest.startswith("[]"), rest.startswith("{}")
-    rest = rest[2:] if is_list or is_map else rest
-    if wrapped := rest.startswith("wrapped []"):
-        rest = rest.removeprefix("wrapped []")
-    return _Field(name, rest.removeprefix("*"), is_list, is_map, pointer, omits_empty, wrapped)
-
-
-def _message(name: str, data: memoryview) -> dict[str, Any]:
+def _message(shape: Shape, fields: Object, data: memoryview) -> dict[str, Any]:
+    """`fields`: those of `protobuf_fields`."""
     found: dict[str, Any] = {}
-    fields = _fields(name)
     for number, value in _parts(data):
-        field = fields.get(number)
+        field = fields.get(str(number))
         if field is None:
             continue
-        if field.is_map:
+        if isinstance(field, dict):
+            found.update(_message(shape, field, value))
+            continue
+        name = field.removeprefix("*")
+        inner = shape.fields[name]
+        if inner.type == "list":
+            found.setdefault(name, []).append(_value(inner.items, value))
+        elif inner.values is not None:
             entry = dict(_parts(value))
-            member = _value(field, entry.get(2, memoryview(b"")))
-            found.setdefault(field.name, {})[_string(entry.get(1, memoryview(b"")))] = member
-        elif field.is_list:
-            found.setdefault(field.name, []).append(_value(field, value))
-        elif not field.name:
-            found.update(_value(field, value))
-        else:
-            member = _value(field, value)
-            # Go writes every field that is not a pointer, and leaves it out of the JSON if it is empty.
-            if member is not None and (member or field.is_pointer or not field.omits_empty):
-                found[field.name] = member
+            found.setdefault(name, {})[_string(entry.get(1, _NOTHING))] = _value(inner.values, entry.get(2, _NOTHING))
+        elif ((member := _value(inner, value)) or name != field) and member is not None:
+            found[name] = member  # Go writes all that are not pointers, and leaves empty ones out of the JSON
     return found
 
 
-def _value(field: _Field, value: Any) -> Any:
-    if field.is_wrapped:
-        return [_string(each) for number, each in _parts(value) if number == 1]
-    if isinstance(value, int) is not (field.type in _NUMBERS):
-        raise ValueError(f"{field.name} is of another type")
-    read = _READERS.get(field.type)
-    return _message(field.type, value) if read is None else read(value)
+def _value(shape: Shape | None, value: Any) -> Any:
+    assert shape is not None
+    if isinstance(value, int) is not (shape.scalar in _NUMBERS):
+        raise ValueError("a field is of another type")
+    if shape.type == "object":
+        fields = protobuf_fields(shape.name)
+        return _message(shape, fields, value) if fields else _raw(value)
+    if shape.type == "list":  # the value of a map
+        return [_value(shape.items, each) for number, each in _parts(value) if number == 1]
+    return _SCALARS[shape.format or shape.scalar](value, shape)
 
 
 def _parts(data: memoryview) -> Iterator[tuple[int, Any]]:
@@ -374,7 +332,8 @@ def _integer(value: int) -> int:
     return value - (1 << 64) if value >= 1 << 63 else value
 
 
-def _quantity(value: Any) -> str:
+def _text_of(value: Any) -> str:
+    """The text that is the first field of a message."""
     return _string(dict(_parts(value)).get(1, b""))
 
 
@@ -384,45 +343,26 @@ def _int_or_string(value: Any) -> int | str:
 
 
 def _raw(value: Any) -> Any:
-    raw = _string(dict(_parts(value)).get(1, b""))
+    raw = _text_of(value)
     return orjson.loads(raw) if raw else None
 
 
-def _time(value: Any) -> str | None:
-    found = dict(_parts(value))
-    if not found:
-        return None
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(_integer(found.get(1, 0))))
-
-
-def _micro_time(value: Any) -> str | None:
+def _time(value: Any, shape: Shape) -> str | None:
     found = dict(_parts(value))
     if not found:
         return None
     whole = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(_integer(found.get(1, 0))))
-    return f"{whole}.{found.get(2, 0) // 1000:06d}Z"
+    return f"{whole}.{found.get(2, 0) // 1000:06d}Z" if shape.name.endswith(".MicroTime") else f"{whole}Z"
 
 
-def _duration(value: Any) -> str:
-    return f"{_integer(dict(_parts(value)).get(1, 0)) / 1e9:g}s"
-
-
-def _double(value: Any) -> float:
-    (found,) = struct.unpack("<d", value)
-    return float(found)
-
-
-_NUMBERS: Final = frozenset({"int", "bool"})
-_READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "string": _string,
-    "bytes": lambda value: base64.b64encode(value).decode(),
-    "int": _integer,
-    "bool": bool,
-    "double": _double,
-    "quantity": _quantity,
-    "int-or-string": _int_or_string,
-    "raw": _raw,
-    "time": _time,
-    "micro-time": _micro_time,
-    "duration": _duration,
+_NUMBERS: Final = frozenset({"integer", "boolean"})
+_SCALARS: Final[Mapping[str, Callable[[Any, Shape], Any]]] = {
+    "string": lambda value, _: _string(value),
+    "byte": lambda value, _: base64.b64encode(value).decode(),
+    "int32": lambda value, _: _integer(value),
+    "int64": lambda value, _: _integer(value),
+    "boolean": lambda value, _: bool(value),
+    "quantity": lambda value, _: _text_of(value),
+    "int-or-string": lambda value, _: _int_or_string(value),
+    "date-time": _time,
 }

@@ -7,21 +7,20 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import field, fields
+from dataclasses import field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.errors import RuleopError
+from ruleop.kubernetes.schema import validate
 from ruleop.localcluster.api.requests import parse_route, parse_timeout, verb_of
 from ruleop.localcluster.api.responses import refusal
 from ruleop.localcluster.http import Disconnect, LaterResponse, ResponseStream
 from ruleop.localcluster.status_errors import Rejected
-from ruleop.nearest import did_you_mean
 from ruleop.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from ruleop.localcluster.api.api import Api
     from ruleop.localcluster.api.requests import Route
@@ -65,18 +64,11 @@ class Fault:
     @classmethod
     def parse(cls, document: Any) -> Fault:
         """A fault of a file. Raises RuleopError."""
-        if not isinstance(document, Mapping):
-            raise RuleopError("a fault must be a mapping, such as {effect: error, verbs: [create], status: 503}")
-        names = {each.name.replace("_", "-"): each.name for each in fields(cls)}
-        values: dict[str, Any] = {}
-        for key, value in document.items():
-            if key not in names:
-                raise RuleopError(f"a fault has no key {key!r}{did_you_mean(str(key), names)}")
-            values[names[key]] = _checked(key, value)
-        effects, given = {each.value: each for each in Effect}, values.get("effect")
-        if not isinstance(given, str) or given not in effects:
-            raise RuleopError(f"effect must be one of {', '.join(effects)}, not {given!r}")
-        return cls(**{**values, "effect": effects[given]})
+        if problems := validate(document, _FORM):
+            raise RuleopError("; ".join(map(str, problems)))
+        values: dict[str, Any] = {name.replace("-", "_"): value for name, value in document.items()}
+        lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+        return cls(**{**values, **lists, "effect": Effect(document["effect"])})
 
     def concerns(self, verb: str, resource: str, namespace: str, name: str) -> bool:
         return (
@@ -87,36 +79,25 @@ class Fault:
         )
 
 
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(each, str) for each in value)
-
-
-def _is_whole(value: Any) -> bool:
-    return type(value) is int and value >= 0
-
-
-_FORMS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
-    "effect": ("", lambda _: True),  # has a message of its own
-    "verbs": (f"a list of {', '.join(VERBS)}", lambda value: _is_list(value) and all(each in VERBS for each in value)),
-    "resources": ("a list of names", _is_list),
-    "namespace": ("text", lambda value: isinstance(value, str)),
-    "name": ("text", lambda value: isinstance(value, str)),
-    "status": ("a status of HTTP from 400 to 599", lambda value: _is_whole(value) and 400 <= value < 600),
-    "seconds": ("a number", lambda value: type(value) in (int, float) and 0 <= value < float("inf")),
-    "after": ("a whole number", _is_whole),
-    "times": ("a whole number", lambda value: value is None or _is_whole(value)),
-    "retry-after": ("a whole number", lambda value: value is None or _is_whole(value)),
+_COUNT: Final = {"type": "integer", "minimum": 0}
+_FORM: Final = {
+    "type": "object",
+    "required": ["effect"],
+    "additionalProperties": False,
+    "properties": {
+        "effect": {"type": "string", "enum": [each.value for each in Effect]},
+        "verbs": {"type": "array", "items": {"type": "string", "enum": VERBS}},
+        "resources": {"type": "array", "items": {"type": "string"}},
+        "namespace": {"type": "string"},
+        "name": {"type": "string"},
+        "times": {**_COUNT, "nullable": True},
+        "after": _COUNT,
+        "status": {"type": "integer", "minimum": 400, "maximum": 599},
+        "retry-after": {**_COUNT, "nullable": True},
+        "seconds": {"type": "number", "minimum": 0, "maximum": 86400},
+    },
 }
-"""The values of the keys in a file of faults."""
-
-
-def _checked(key: str, value: Any) -> Any:
-    """Raises RuleopError."""
-    expected, fits = _FORMS[key]
-    if not fits(value):
-        unknown = next((each for each in value if each not in VERBS), "") if _is_list(value) and key == "verbs" else ""
-        raise RuleopError(f"{key} must be {expected}, not {value!r}{did_you_mean(unknown, VERBS) if unknown else ''}")
-    return tuple(value) if isinstance(value, list) else value
+"""The schema of a fault in a file."""
 
 
 @dataclass(slots=True)

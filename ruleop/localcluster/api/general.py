@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ruleop.kubernetes.builtin.builtin_types import ServedResource, served_resources, type_schemas
-from ruleop.kubernetes.builtin.table import ResourceInfo, builtin_release
+from ruleop.kubernetes.builtin.builtin_types import type_schemas
+from ruleop.kubernetes.builtin.table import builtin_release
 from ruleop.kubernetes.crd import parse_crd
 from ruleop.kubernetes.openapi import crd_types, openapi_document, openapi_v2
 from ruleop.localcluster.http import JSON_TYPE, NO_HEADERS, Response
@@ -23,16 +23,14 @@ from ruleop.localcluster.object_store import CRDS
 from ruleop.localcluster.status_errors import method_not_allowed, unknown_path
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from ruleop.kubernetes.builtin.builtin_types import Subresource
     from ruleop.kubernetes.kinds import Kind
     from ruleop.kubernetes.schema import Schema
     from ruleop.localcluster.http import Request
     from ruleop.localcluster.kinds import Registry, ServedKind
     from ruleop.localcluster.object_store import Store
 
-_CUSTOM_VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
@@ -76,51 +74,30 @@ def _group(name: str, versions: list[str]) -> dict[str, Any]:
 def resource_list(registry: Registry, name: str, version: str) -> dict[str, Any] | None:
     if (name, version) not in registry.group_versions():
         return None
-    resources: list[dict[str, Any]] = []
-    for each in registry.in_group_version(name, version):
-        resources += [
-            _resource(each, registry),
-            *(_subresource(each, subresource) for subresource in each.subresources),
-        ]
+    resources = [row for each in registry.in_group_version(name, version) for row in _rows(each, registry)]
     title = f"{name}/{version}" if name else version
     return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": title, "resources": resources}
+
+
+def _rows(served: ServedKind, registry: Registry) -> Iterator[dict[str, Any]]:
+    def row(name: str, singular: str, kind: Kind, verbs: Iterable[str]) -> dict[str, Any]:
+        names = {"name": name, "singularName": singular, "namespaced": served.namespaced}
+        return {**names, "kind": kind.kind, "verbs": list(verbs)}
+
+    own = row(served.plural, served.singular, served.kind, served.verbs)
+    stored = registry.of(served.resource)
+    if "list" in served.verbs and stored is not None:
+        digest = hashlib.sha256(f"{stored.kind.group}/{stored.storage_version}/{stored.kind.kind}".encode()).digest()
+        own["storageVersionHash"] = base64.b64encode(digest[:8]).decode()
+    yield own | _names_of_several(served)
+    for each in served.subresources:
+        of_other = {} if each.kind[:2] == served.kind[:2] else {"group": each.kind.group, "version": each.kind.version}
+        yield row(f"{served.plural}/{each.name}", "", each.kind, each.verbs) | of_other
 
 
 def _names_of_several(served: ServedKind) -> dict[str, list[str]]:
     names = {"shortNames": served.short_names, "categories": served.categories}
     return {key: list(each) for key, each in names.items() if each}
-
-
-def _verbs(served: ServedKind) -> list[str]:
-    return list(_CUSTOM_VERBS if served.is_custom else served.verbs)
-
-
-def _resource(served: ServedKind, registry: Registry) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "name": served.plural,
-        "singularName": served.singular,
-        "namespaced": served.namespaced,
-        "kind": served.kind.kind,
-        "verbs": _verbs(served),
-    }
-    stored = registry.of(served.resource)
-    if "list" in served.verbs and stored is not None:
-        digest = hashlib.sha256(f"{stored.kind.group}/{stored.storage_version}/{stored.kind.kind}".encode()).digest()
-        found["storageVersionHash"] = base64.b64encode(digest[:8]).decode()
-    return found | _names_of_several(served)
-
-
-def _subresource(served: ServedKind, subresource: Subresource) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "name": f"{served.plural}/{subresource.name}",
-        "singularName": "",
-        "namespaced": served.namespaced,
-        "kind": subresource.kind.kind,
-        "verbs": list(subresource.verbs),
-    }
-    if (own := subresource.kind)[:2] != served.kind[:2]:
-        found |= {"group": own.group, "version": own.version}
-    return found
 
 
 def aggregated(registry: Registry, *, core: bool) -> dict[str, Any]:
@@ -147,22 +124,18 @@ def aggregated(registry: Registry, *, core: bool) -> dict[str, Any]:
 def _aggregated_resource(served: ServedKind) -> dict[str, Any]:
     found: dict[str, Any] = {
         "resource": served.plural,
-        "responseKind": _response_kind(served.kind),
+        "responseKind": served.kind._asdict(),
         "scope": "Namespaced" if served.namespaced else "Cluster",
         "singularResource": served.singular,
-        "verbs": _verbs(served),
+        "verbs": list(served.verbs),
     }
     found |= _names_of_several(served)
     if served.subresources:
         found["subresources"] = [
-            {"subresource": each.name, "responseKind": _response_kind(each.kind), "verbs": list(each.verbs)}
+            {"subresource": each.name, "responseKind": each.kind._asdict(), "verbs": list(each.verbs)}
             for each in served.subresources
         ]
     return found
-
-
-def _response_kind(kind: Kind) -> dict[str, str]:
-    return {"group": kind.group, "version": kind.version, "kind": kind.kind}
 
 
 class OpenApiDocuments:
@@ -206,13 +179,10 @@ class OpenApiDocuments:
         if not custom and (group, version) in self._builtin:
             return self._builtin[group, version]
         schemas: dict[str, Schema] = dict(type_schemas())
-        resources: list[ServedResource] = []
-        for each in self.registry.in_group_version(group, version):
+        resources = self.registry.in_group_version(group, version)
+        for each in resources:
             if each.is_custom:
                 schemas |= self._crd_types(each)
-                resources.append(_described(each))
-            else:
-                resources += [one for one in served_resources() if one.info.kind == each.kind]
         document = openapi_document(group, version, resources, schemas, release=f"v{builtin_release()}.0")
         data = orjson.dumps(document)
         if not custom:
@@ -230,17 +200,6 @@ class OpenApiDocuments:
 
 def _path(group: str, version: str) -> str:
     return f"apis/{group}/{version}" if group else f"api/{version}"
-
-
-def _described(served: ServedKind) -> ServedResource:
-    return ServedResource(
-        ResourceInfo(served.plural, served.namespaced, served.status, served.kind),
-        served.singular,
-        served.verbs,
-        served.short_names,
-        served.categories,
-        served.subresources,
-    )
 
 
 NO_PAGE: Final = Response(404, b"404 page not found\n", "text/plain; charset=utf-8")

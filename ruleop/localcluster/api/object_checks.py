@@ -89,8 +89,6 @@ def checked(served: ServedKind, obj: dict[str, Any], old: Object | None) -> tupl
 
 def _validate_scale(served: ServedKind, obj: Object) -> list[FieldError]:
     """The reasons that the replicas of a custom resource, or those in its status, cannot be shown in its scale."""
-    if served.scale is None:
-        return []
     errors = []
     for path in (served.scale.replicas, served.scale.status_replicas):
         replicas = value_at(obj, path)

@@ -104,7 +104,7 @@ class ObjectWriter:
         metadata, strategy = self._new_metadata(served, namespace, obj, is_applied=managed is not None), served.strategy
         generated = bool(metadata.get("name") and not obj["metadata"].get("name"))
         new: dict[str, Any] = {**obj, "metadata": metadata}
-        if served.status:
+        if served.status_subresource:
             new.pop("status", None)
         errors = validate_new_metadata(served, metadata)
         if served.ends:
@@ -219,7 +219,7 @@ class ObjectWriter:
         what is wrong with it."""
         if subresource == "status":
             new = self._with_status(served, old.obj, new)
-        elif served.status:
+        elif served.status_subresource:
             new.pop("status", None)
             if "status" in old.obj:
                 new["status"] = old.obj["status"]
@@ -287,7 +287,7 @@ class ObjectWriter:
         if not (served.strategy.has_generation or served.is_custom):
             return new
         if served.is_custom:
-            apart = {"metadata", "status"} if served.status else {"metadata"}
+            apart = {"metadata", "status"} if served.status_subresource else {"metadata"}
             changed = _without(old, apart) != _without(new, apart)
         else:
             strategy = served.strategy
@@ -411,7 +411,9 @@ class ObjectWriter:
         key = kind, subresource, id(served)
         found = self._trackings.get(key)
         if found is None:
-            ignored = ignored_fields(kind.group, kind.kind, subresource=subresource, has_status=served.status)
+            ignored = ignored_fields(
+                kind.group, kind.kind, subresource=subresource, has_status=served.status_subresource
+            )
             found = self._trackings[key] = Tracking(
                 kind.api_version,
                 served.shape,
@@ -471,22 +473,13 @@ def check_identity(served: ServedKind, old: Stored, given: dict[str, Any], optio
 
 def check_preconditions(served: ServedKind, old: Stored, options: DeleteOptions) -> None:
     group, kind, name = served.kind.group, served.kind.kind, old.name.name
-    if options.uid and options.uid != old.uid:
-        raise conflict(
-            group,
-            kind,
-            name,
-            f"the UID in the precondition ({options.uid}) does not match the UID in record ({old.uid}). "
-            "The object might have been deleted and then recreated",
-        )
-    if options.resource_version and options.resource_version != str(old.version):
-        raise conflict(
-            group,
-            kind,
-            name,
-            f"the ResourceVersion in the precondition ({options.resource_version}) does not match the "
-            f"ResourceVersion in record ({old.version}). The object might have been modified",
-        )
+    for what, asked, recorded, cause in (
+        ("UID", options.uid, old.uid, "deleted and then recreated"),
+        ("ResourceVersion", options.resource_version, str(old.version), "modified"),
+    ):
+        if asked and asked != recorded:
+            problem = f"the {what} in the precondition ({asked}) does not match the {what} in record ({recorded})"
+            raise conflict(group, kind, name, f"{problem}. The object might have been {cause}")
     if served.resource == NAMESPACES and name in _IMMORTAL:
         raise forbidden(group, served.plural, name, "this namespace may not be deleted")
 

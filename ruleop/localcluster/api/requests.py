@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import orjson
 
-from ruleop.kubernetes.labels import label_requirements, meets
+from ruleop.kubernetes.labels import label_requirements, labels_of, meets
 from ruleop.kubernetes.times import duration_parts
 from ruleop.kubernetes.validation import FieldError, forbidden_value, required, too_long, unsupported
 from ruleop.localcluster.object_store import Name
@@ -38,7 +38,7 @@ def verb_of(request: Request, route: Route) -> str:
     if request.method == "GET":
         if route.name:
             return "get"
-        return "watch" if request.query.get("watch") in ("true", "1") else "list"
+        return "watch" if request.query.get("watch") in TRUE else "list"
     if request.method == "DELETE":
         return "delete" if route.name else "deletecollection"
     return _VERBS.get(request.method, request.method.lower())
@@ -296,17 +296,7 @@ def label_selector(text: str) -> Predicate | None:
         raise bad_request(str(error)) from None
     if not requirements:
         return None
-    if all(operator == "In" and len(values) == 1 for _, operator, values in requirements):
-        return _with_labels([(key, next(iter(values))) for key, _, values in requirements])
-    return lambda obj: meets((obj.get("metadata") or {}).get("labels") or {}, requirements)
-
-
-def _with_labels(pairs: list[tuple[str, str]]) -> Predicate:
-    def selects(obj: Object) -> bool:
-        labels = (obj.get("metadata") or {}).get("labels") or {}
-        return all(labels.get(key) == value for key, value in pairs)
-
-    return selects
+    return lambda obj: meets(labels_of(obj), requirements)
 
 
 # Field selectors

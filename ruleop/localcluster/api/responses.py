@@ -13,9 +13,9 @@ import orjson
 from ruleop.localcluster.http import Response
 from ruleop.localcluster.kinds import resource_of
 from ruleop.localcluster.object_store import CRDS, TooOldError, stored
-from ruleop.localcluster.objects import zero_object
+from ruleop.localcluster.objects import zero_of
 from ruleop.localcluster.status_errors import Rejected, bad_request, expired
-from ruleop.localcluster.tables import cells, columns, conditions, custom_cells, custom_columns
+from ruleop.localcluster.tables import conditions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -107,18 +107,14 @@ def table(served: ServedKind, objects: Iterable[Object], version: str, form: Res
         "kind": "Table",
         "apiVersion": _version(form),
         "metadata": {"resourceVersion": version},
-        "columnDefinitions": [
-            each.as_json() for each in (custom_columns(served.columns) if served.is_custom else columns(served.kind))
-        ],
+        "columnDefinitions": served.printer.definitions(),
         "rows": [_row(served, obj, form, now) for obj in objects],
     }
 
 
 def _row(served: ServedKind, obj: Object, form: ResponseForm, now: float) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "cells": custom_cells(served.columns, obj, now) if served.is_custom else cells(served.kind, obj, now)
-    }
-    if not served.is_custom and (found := conditions(served.kind, obj)):
+    row: dict[str, Any] = {"cells": served.printer.cells(obj, now)}
+    if found := conditions(served.kind, obj):
         row["conditions"] = found
     row["object"] = {"Object": obj, "None": None}[form.include] if form.include != "Metadata" else partial(obj, form)
     return row
@@ -257,7 +253,7 @@ class OpenWatch:
             metadata["annotations"] = annotations
         # Of a built-in kind, the real server sends an empty object of its Go type.
         named = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}
-        obj = {**zero_object(self.served.shape), **named}
+        obj = {**zero_of(self.served.shape), **named}
         match self.form.name:
             case "Table":
                 self._send_table("BOOKMARK", obj, version)

@@ -2,11 +2,11 @@
 
 from ruleop.localcluster.controllers.deployment import Deployments
 from ruleop.localcluster.controllers.garbage_collector import Definitions, GarbageCollector, Namespaces
-from ruleop.localcluster.controllers.machinery import Machinery, is_being_deleted
+from ruleop.localcluster.controllers.machinery import Machinery
 from ruleop.localcluster.controllers.pod_owners import CronJobs, DaemonSets, Jobs, ReplicaSets, StatefulSets
-from ruleop.localcluster.controllers.pods import DisruptionBudgets, Nodes, Pods, claim_names, node
+from ruleop.localcluster.controllers.pods import DisruptionBudgets, Nodes, Pods, claim_names
 from ruleop.localcluster.controllers.services import Ingresses, Services
-from ruleop.localcluster.controllers.volumes import ClaimProtection, VolumeProtection, Volumes, storage_class
+from ruleop.localcluster.controllers.volumes import ClaimProtection, VolumeProtection, Volumes
 
 CONTROLLERS = (
     Namespaces,
@@ -37,7 +37,4 @@ __all__ = [
     "GarbageCollector",
     "Machinery",
     "claim_names",
-    "is_being_deleted",
-    "node",
-    "storage_class",
 ]

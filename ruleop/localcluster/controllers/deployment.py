@@ -5,17 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.kubernetes.kinds import LAST_APPLIED
+from ruleop.kubernetes.kinds import LAST_APPLIED, is_being_deleted
 from ruleop.kubernetes.times import now
-from ruleop.localcluster.api.object_writer import CONTROLLERS
-from ruleop.localcluster.controllers.machinery import (
-    OwningController,
-    is_being_deleted,
-    reference_to,
-    safe_hash,
-    share,
-    with_condition,
-)
+from ruleop.localcluster.controllers.machinery import OwningController, reference_to, safe_hash, share, with_condition
 from ruleop.localcluster.controllers.pod_owners import FAILURE
 from ruleop.localcluster.object_store import DEPLOYMENTS, REPLICA_SETS
 
@@ -90,10 +82,9 @@ class Deployments(OwningController):
                 "replicas": replicas,
                 "selector": {**selector, "matchLabels": {**(selector.get("matchLabels") or {}), HASH: digest}},
                 "template": {**template, "metadata": {**(template.get("metadata") or {}), "labels": labels}},
+                **{name: value for name, value in obj["spec"].items() if name == "minReadySeconds"},
             },
         }
-        if obj["spec"].get("minReadySeconds"):
-            replica_set["spec"]["minReadySeconds"] = obj["spec"]["minReadySeconds"]  # type: ignore[index]
         made = self.machinery.create(REPLICA_SETS, deployment.name.namespace, replica_set)
         if replicas:
             self._record_scaling(obj, made.name.name, 0, replicas)
@@ -177,9 +168,8 @@ class Deployments(OwningController):
             "readyReplicas": ready,
             "availableReplicas": available,
             "unavailableReplicas": max(0, sum(_replicas(each.obj) for each in sets) - available),
+            "terminatingReplicas": terminating,
         }
-        status = {key: value for key, value in status.items() if value}
-        status["terminatingReplicas"] = terminating
         done = updated == desired and total == desired and available >= desired
         conditions = with_condition((obj.get("status") or {}).get("conditions"), _available(obj, available), now())
         conditions = with_condition(conditions, _progressing(obj, current, done=done), now())
@@ -189,9 +179,7 @@ class Deployments(OwningController):
         if current is not None:
             revision = (current.obj["metadata"].get("annotations") or {}).get(REVISION, "")
             metadata = {**metadata, "annotations": {**(metadata.get("annotations") or {}), REVISION: revision}}
-        if metadata != obj["metadata"] or status != obj.get("status"):
-            new = {**obj, "metadata": metadata, "status": status}
-            self.machinery.writer.update(self.machinery.served(DEPLOYMENTS), deployment, new, "status", CONTROLLERS)
+        self.machinery.update_status(DEPLOYMENTS, deployment, status, metadata=metadata)
 
 
 def _available(deployment: Object, available: int) -> dict[str, Any]:

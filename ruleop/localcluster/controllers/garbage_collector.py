@@ -6,17 +6,11 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.kubernetes.kinds import Kind
+from ruleop.kubernetes.kinds import Kind, is_being_deleted
 from ruleop.kubernetes.times import now
 from ruleop.localcluster.api.object_writer import FOREGROUND, ORPHAN
 from ruleop.localcluster.api.requests import DeleteOptions
-from ruleop.localcluster.controllers.machinery import (
-    BATCH,
-    LocalController,
-    is_being_deleted,
-    references,
-    with_condition,
-)
+from ruleop.localcluster.controllers.machinery import BATCH, LocalController, references, with_condition
 from ruleop.localcluster.kinds import CLEANUP, resource_of
 from ruleop.localcluster.object_store import CONFIG_MAPS, CRDS, NAMESPACES, SERVICE_ACCOUNTS, Name, Resource
 

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
+from ruleop.kubernetes.builtin.builtin_types import kept_empty
+from ruleop.kubernetes.kinds import is_being_deleted, is_true, owners_of
 from ruleop.kubernetes.times import now
 from ruleop.localcluster.api.object_writer import CONTROLLERS, SUFFIX_LETTERS
 from ruleop.localcluster.object_store import EVENTS, NAMESPACES, Name, Resource, Stored, StoreEvent
@@ -38,8 +40,7 @@ def is_over(pod: Object) -> bool:
 
 def is_ready(obj: Object) -> bool:
     """Whether a pod or a node is ready."""
-    conditions = (obj.get("status") or {}).get("conditions") or []
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    return is_true(obj, "Ready")
 
 
 TURN: Final = 0.005  # seconds until requests get their turn
@@ -212,10 +213,13 @@ class Machinery:
     def update(self, resource: Resource, old: Stored, new: Object) -> Stored:
         return self.writer.update(self.served(resource), old, new, "", CONTROLLERS)
 
-    def update_status(self, resource: Resource, old: Stored, status: Mapping[str, Any]) -> Stored:
-        if old.obj.get("status") == status:
-            return old
-        return self.writer.update(self.served(resource), old, {**old.obj, "status": status}, "status", CONTROLLERS)
+    def update_status(self, resource: Resource, old: Stored, status: Mapping[str, Any], **fields: Any) -> Stored:
+        """Writes a status, without what Go leaves out of it. `fields`: others than those of the old object."""
+        served = self.served(resource)
+        kept = kept_empty(served.shape.fields["status"].name)
+        written = {name: value for name, value in status.items() if value or name in kept}
+        new = {**old.obj, **fields, "status": written}
+        return old if new == old.obj else self.writer.update(served, old, new, "status", CONTROLLERS)
 
     def record(self, obj: Object, reason: str, message: str, component: str, *, type_: str = "Normal") -> None:
         """Writes an Event about an object, or counts it once more."""
@@ -278,8 +282,8 @@ class OwnerIndex:
         return list(self._by_uid.get(uid, ()))
 
     def update(self, resource: Resource, event: StoreEvent) -> None:
-        before = set() if event.old is None else owner_uids(event.old.obj)
-        after = set() if event.deleted else owner_uids(event.new.obj)
+        before = frozenset[str]() if event.old is None else owners_of(event.old.obj["metadata"])
+        after = frozenset[str]() if event.deleted else owners_of(event.new.obj["metadata"])
         key = resource, event.new.name
         for uid in before - after:
             entries = self._by_uid[uid]
@@ -298,10 +302,6 @@ def safe_hash(value: Any) -> str:
 
 def references(obj: Object) -> list[Mapping[str, Any]]:
     return obj["metadata"].get("ownerReferences") or []
-
-
-def owner_uids(obj: Object) -> set[str]:
-    return {each["uid"] for each in references(obj)}
 
 
 def is_controlled_by(obj: Object, uid: str) -> bool:
@@ -331,10 +331,6 @@ def reference_to(owner: Object) -> dict[str, Any]:
 def share(value: str | int, total: int, rounded: Callable[[float], int] = math.ceil) -> int:
     """A number of pods, or a percentage of all."""
     return rounded(total * int(value[:-1]) / 100) if isinstance(value, str) and value.endswith("%") else int(value)
-
-
-def is_being_deleted(obj: Object) -> bool:
-    return bool(obj["metadata"].get("deletionTimestamp"))
 
 
 def with_condition(conditions: list[Any] | None, new: Mapping[str, Any], now: str) -> list[dict[str, Any]]:

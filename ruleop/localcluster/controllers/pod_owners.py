@@ -7,12 +7,12 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.cron import next_time
+from ruleop.kubernetes.kinds import is_being_deleted, is_true
 from ruleop.kubernetes.labels import labels_of
 from ruleop.kubernetes.times import now, seconds_of, timestamp
 from ruleop.localcluster.controllers.machinery import (
     BATCH,
     OwningController,
-    is_being_deleted,
     is_over,
     is_ready,
     reference_to,
@@ -65,9 +65,8 @@ class ReplicaSets(OwningController):
             "availableReplicas": ready,
             "observedGeneration": found.obj["metadata"]["generation"],
             "conditions": _conditions(found.obj, refused),
+            "terminatingReplicas": len(terminating),
         }
-        status = {key: value for key, value in status.items() if value or key == "replicas"}
-        status["terminatingReplicas"] = len(terminating)
         self.machinery.update_status(REPLICA_SETS, found, status)
         if refused is not None:
             raise refused
@@ -265,10 +264,7 @@ class StatefulSets(OwningController):
             "updateRevision": revision,
             "collisionCount": 0,
         }
-        kept = ("replicas", "availableReplicas", "collisionCount")
-        self.machinery.update_status(
-            STATEFUL_SETS, found, {key: value for key, value in status.items() if value or key in kept}
-        )
+        self.machinery.update_status(STATEFUL_SETS, found, status)
 
 
 def record_revision(machinery: Machinery, owner: Stored) -> str:
@@ -336,10 +332,7 @@ class DaemonSets(OwningController):
             "numberAvailable": ready,
             "numberUnavailable": desired - min(desired, ready),
         }
-        kept = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
-        self.machinery.update_status(
-            DAEMON_SETS, found, {key: value for key, value in status.items() if value or key in kept}
-        )
+        self.machinery.update_status(DAEMON_SETS, found, status)
 
     def _pods(self, found: Stored) -> list[Stored]:
         """The pods that run or will run."""
@@ -374,7 +367,7 @@ class Jobs(OwningController):
         if is_being_deleted(found.obj):
             return
         old = found.obj.get("status") or {}
-        if any(_has_condition(found.obj, each) for each in ("Complete", "Failed")):
+        if any(is_true(found.obj, each) for each in ("Complete", "Failed")):
             self._expire(found)
             return
         spec = found.obj["spec"]
@@ -407,18 +400,14 @@ class Jobs(OwningController):
                     active.append(create_pod(self.machinery, found, pod, "job-controller"))
             except Rejected as error:
                 refused = error
-        counts = {
+        status |= {
             "active": len(active),
             "ready": sum(is_ready(each.obj) for each in active),
             "succeeded": len(succeeded),
             "failed": len(failed),
+            "terminating": sum(is_being_deleted(each.obj) and not is_over(each.obj) for each in pods),
+            "uncountedTerminatedPods": {},
         }
-        for key, value in counts.items():
-            status.pop(key, None)
-            if value or key == "ready":
-                status[key] = value
-        status["terminating"] = sum(is_being_deleted(each.obj) and not is_over(each.obj) for each in pods)
-        status["uncountedTerminatedPods"] = {}
         self.machinery.update_status(JOBS, found, status)
         if refused is not None:
             raise refused
@@ -457,7 +446,7 @@ class CronJobs(OwningController):
             status["lastScheduleTime"] = timestamp(when)
             due = next_time(spec["schedule"], time.time(), zone)
         jobs = self.machinery.owned(JOBS, found.obj)
-        active = [each for each in jobs if not any(_has_condition(each.obj, type_) for type_ in ("Complete", "Failed"))]
+        active = [each for each in jobs if not any(is_true(each.obj, type_) for type_ in ("Complete", "Failed"))]
         status["active"] = [
             {
                 "kind": "Job",
@@ -468,8 +457,6 @@ class CronJobs(OwningController):
             }
             for each in active
         ]
-        if not active:
-            del status["active"]
         completed = [(each.obj.get("status") or {}).get("completionTime") for each in jobs]
         if latest := max((each for each in completed if each), default=None):
             status["lastSuccessfulTime"] = latest
@@ -496,7 +483,7 @@ class CronJobs(OwningController):
             ("Complete", spec.get("successfulJobsHistoryLimit", 3)),
             ("Failed", spec.get("failedJobsHistoryLimit", 1)),
         ):
-            over = [each for each in jobs if _has_condition(each.obj, type_)]
+            over = [each for each in jobs if is_true(each.obj, type_)]
             for each in sorted(over, key=lambda each: each.obj["metadata"]["creationTimestamp"])[
                 : max(0, len(over) - limit)
             ]:
@@ -522,7 +509,3 @@ def _finished(status: dict[str, Any], type_: str, reason: str, message: str) -> 
 def _phase(pod: Object) -> str:
     found: str = (pod.get("status") or {}).get("phase", "")
     return found
-
-
-def _has_condition(job: Object, type_: str) -> bool:
-    return any(each["type"] == type_ for each in (job.get("status") or {}).get("conditions") or [])

@@ -15,18 +15,11 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.kubernetes.builtin.table import builtin_release
+from ruleop.kubernetes.kinds import is_being_deleted
 from ruleop.kubernetes.labels import meets, requirements_of
 from ruleop.kubernetes.times import now, seconds_of
 from ruleop.localcluster.api.requests import DeleteOptions
-from ruleop.localcluster.controllers.machinery import (
-    LocalController,
-    is_being_deleted,
-    is_over,
-    is_ready,
-    share,
-    with_condition,
-)
+from ruleop.localcluster.controllers.machinery import LocalController, is_over, is_ready, share, with_condition
 from ruleop.localcluster.object_store import BUDGETS, CLAIMS, CONFIG_MAPS, NODES, PODS, SECRETS, Name
 
 if TYPE_CHECKING:
@@ -57,7 +50,7 @@ class Nodes(LocalController):
             self.machinery.update(NODES, found, new)
 
 
-NODE: Final = "local-node"
+NODE: Final = "local-node"  # the one node, of bootstrap.json
 _REPELLING: Final = ("NoSchedule", "NoExecute")
 NO_NODE: Final = "0/1 nodes are available"
 _PREEMPTION: Final = f"no new claims to deallocate, preemption: {NO_NODE}: 1 Preemption is not helpful for scheduling."
@@ -199,15 +192,6 @@ def _sources(volume: Object) -> Iterator[tuple[str, dict[str, Any]]]:
             yield _SECRET, {"name": each[_SECRET].get("secretName", ""), **each[_SECRET]}
 
 
-_UNKNOWN: Final = (
-    "machineID",
-    "systemUUID",
-    "bootID",
-    "kernelVersion",
-    "osImage",
-    "containerRuntimeVersion",
-    "kubeProxyVersion",
-)
 BEHAVIOUR: Final = "local.ruleop.dev/pod"
 
 
@@ -285,19 +269,14 @@ class Pods(LocalController):
             status["podIP"] = old.get("podIP") or self._address()
             status["podIPs"] = [{"ip": status["podIP"]}]
         status["containerStatuses"] = [
-            _waiting_status(each, waiting[each["name"]])
-            if each["name"] in waiting
-            else _container_status(each, phase, start, ready=is_ready, failed=failed)
+            _container_status(each, waiting.get(each["name"]), phase, start, ready=is_ready, failed=failed)
             for each in spec["containers"]
         ]
-        if inits := spec.get("initContainers"):
-            status["initContainerStatuses"] = [
-                _waiting_status(each, waiting[each["name"]])
-                if each["name"] in waiting
-                else _init_status(each, phase, start)
-                for each in inits
-            ]
-        uninitialized = [each["name"] for each in spec.get("initContainers") or () if each["name"] in waiting]
+        inits = spec.get("initContainers") or ()
+        if inits:
+            statuses = [_init_status(each, waiting.get(each["name"]), phase, start) for each in inits]
+            status["initContainerStatuses"] = statuses
+        uninitialized = [each["name"] for each in inits if each["name"] in waiting]
         unready: dict[str, str] = {} if is_ready else {"reason": "PodCompleted"}
         if not is_ready and phase != "Succeeded":
             names = [each["name"] for each in status["containerStatuses"] if not each["ready"]]
@@ -354,45 +333,35 @@ class Pods(LocalController):
         return f"10.244.{self._addresses >> 8 & 255}.{self._addresses & 255}"
 
 
-def _waiting_status(container: Object, waiting: Mapping[str, str]) -> dict[str, Any]:
-    return {
-        "name": container["name"],
-        "image": container.get("image", ""),
-        "imageID": "",
-        "ready": False,
-        "started": False,
-        "restartCount": 0,
-        "state": {"waiting": waiting},
-        "lastState": {},
-    }
-
-
-def _init_status(container: Object, phase: str, start: str) -> dict[str, Any]:
-    """Of an init container that has completed, or of a sidecar that runs."""
+def _init_status(container: Object, waiting: Mapping[str, str] | None, phase: str, start: str) -> dict[str, Any]:
+    """Of an init container that waits or has completed, or of a sidecar that runs."""
     if container.get("restartPolicy") == "Always":
-        return _container_status(container, phase, start, ready=True, failed=False)
-    return {**_container_status(container, "Succeeded", start, ready=True, failed=False), "started": False}
+        return _container_status(container, waiting, phase, start, ready=True, failed=False)
+    return {**_container_status(container, waiting, "Succeeded", start, ready=True, failed=False), "started": False}
 
 
-def _container_status(container: Object, phase: str, start: str, *, ready: bool, failed: bool) -> dict[str, Any]:
+def _container_status(
+    container: Object, waiting: Mapping[str, str] | None, phase: str, start: str, *, ready: bool, failed: bool
+) -> dict[str, Any]:
+    """`waiting`: why the container cannot start."""
+    name, image, runs = container["name"], container.get("image", ""), waiting is None
+    is_over, code = phase in ("Succeeded", "Failed"), int(phase == "Failed")
     state: dict[str, Any] = {"running": {"startedAt": start}}
-    restarts = 0
-    if phase in ("Succeeded", "Failed"):
-        code = 1 if phase == "Failed" else 0
+    if not runs:
+        state = {"waiting": waiting}
+    elif is_over:
         reason = "Error" if code else "Completed"
         state = {"terminated": {"exitCode": code, "reason": reason, "startedAt": start, "finishedAt": now()}}
     elif failed:
-        restarts = 1
         state = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off restarting failed container"}}
-    image = container.get("image", "")
     return {
-        "name": container["name"],
+        "name": name,
         "image": image,
-        "imageID": image,
-        "containerID": f"local://{container['name']}",
-        "ready": ready,
-        "started": ready,
-        "restartCount": restarts,
+        "imageID": image if runs else "",
+        **({"containerID": f"local://{name}"} if runs else {}),
+        "ready": ready and runs,
+        "started": ready and runs,
+        "restartCount": int(failed and runs and not is_over),
         "state": state,
         "lastState": {},
     }
@@ -411,49 +380,6 @@ def _behaviour(pod: Object) -> tuple[str, float]:
 
 def _is_of_job(pod: Object) -> bool:
     return any(each["kind"] == "Job" for each in pod["metadata"].get("ownerReferences") or [])
-
-
-def node() -> dict[str, Any]:
-    """The one node of the cluster."""
-    stamp = now()
-    resources = {"cpu": "64", "memory": "256Gi", "pods": "10000", "ephemeral-storage": "1Ti"}
-    return {
-        "kind": "Node",
-        "apiVersion": "v1",
-        "metadata": {
-            "name": NODE,
-            "labels": {
-                "kubernetes.io/hostname": NODE,
-                "kubernetes.io/os": "linux",
-                "kubernetes.io/arch": "amd64",
-            },
-        },
-        "spec": {},
-        "status": {
-            "nodeInfo": {
-                **dict.fromkeys(_UNKNOWN, ""),
-                "kubeletVersion": f"v{builtin_release()}.0+ruleop",
-                "operatingSystem": "linux",
-                "architecture": "amd64",
-            },
-            "capacity": resources,
-            "allocatable": resources,
-            "addresses": [
-                {"type": "InternalIP", "address": "192.0.2.1"},
-                {"type": "Hostname", "address": NODE},
-            ],
-            "conditions": [
-                {
-                    "type": "Ready",
-                    "status": "True",
-                    "reason": "LocalNode",
-                    "message": "the node of a local cluster is always ready",
-                    "lastHeartbeatTime": stamp,
-                    "lastTransitionTime": stamp,
-                }
-            ],
-        },
-    }
 
 
 # -- PodDisruptionBudgets: how many of their pods may be evicted now -------------------------------------------------

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from ruleop.localcluster.controllers.machinery import LocalController, is_being_deleted, is_over, is_ready, reference_to
+from ruleop.kubernetes.kinds import is_being_deleted
+from ruleop.localcluster.controllers.machinery import LocalController, is_over, is_ready, reference_to
 from ruleop.localcluster.controllers.pods import NODE
 from ruleop.localcluster.object_store import ENDPOINTS, INGRESSES, PODS, SERVICES, SLICES
 

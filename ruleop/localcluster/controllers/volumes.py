@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from ruleop.localcluster.controllers.machinery import LocalController, is_being_deleted
+from ruleop.kubernetes.kinds import is_being_deleted
+from ruleop.localcluster.controllers.machinery import LocalController
 from ruleop.localcluster.controllers.pods import claim_names
-from ruleop.localcluster.kinds import CLAIM_PROTECTION, DEFAULT_CLASS, VOLUME_PROTECTION
+from ruleop.localcluster.kinds import CLAIM_PROTECTION, VOLUME_PROTECTION
 from ruleop.localcluster.object_store import CLAIMS, CLASSES, PODS, VOLUMES, Name, Resource
 
 if TYPE_CHECKING:
@@ -153,16 +154,3 @@ class VolumeProtection(LocalController):
 def _requested(claim: Stored) -> dict[str, str]:
     requests = (claim.obj["spec"].get("resources") or {}).get("requests") or {}
     return {"storage": requests["storage"]} if "storage" in requests else {}
-
-
-def storage_class() -> dict[str, Any]:
-    """The default class of the cluster."""
-    return {
-        "kind": "StorageClass",
-        "apiVersion": "storage.k8s.io/v1",
-        "metadata": {"name": "standard", "annotations": {DEFAULT_CLASS: "true"}},
-        "provisioner": "local.ruleop.dev/memory",
-        "reclaimPolicy": "Delete",
-        "volumeBindingMode": "Immediate",
-        "allowVolumeExpansion": True,
-    }

@@ -1,6 +1,6 @@
 """The resources that are served: the built-in kinds and those of CustomResourceDefinitions."""
 
-from ruleop.localcluster.kinds.builtin_kinds import CLAIM_PROTECTION, CLEANUP, DEFAULT_CLASS, VOLUME_PROTECTION
+from ruleop.localcluster.kinds.builtin_kinds import CLAIM_PROTECTION, CLEANUP, VOLUME_PROTECTION
 from ruleop.localcluster.kinds.registry import REVIEWS, Registry, follow, is_builtin_group, resource_of, served_versions
 from ruleop.localcluster.kinds.served import (
     ServedKind,
@@ -10,7 +10,6 @@ from ruleop.localcluster.kinds.served import (
 __all__ = [
     "CLAIM_PROTECTION",
     "CLEANUP",
-    "DEFAULT_CLASS",
     "REVIEWS",
     "VOLUME_PROTECTION",
     "Registry",

@@ -5,9 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.kubernetes.times import now
-from ruleop.kubernetes.validation import GROUP as RBAC
-from ruleop.kubernetes.validation import (
+from ruleop.kubernetes.builtin.kind_defaults import (
     numbered,
     service_class,
     template_number,
@@ -15,6 +13,8 @@ from ruleop.kubernetes.validation import (
     with_sources,
     with_sources_of_new,
 )
+from ruleop.kubernetes.times import now
+from ruleop.kubernetes.validation import GROUP as RBAC
 from ruleop.localcluster.kinds.served import Strategy
 from ruleop.localcluster.kinds.services import allocate, kept_on_update
 from ruleop.localcluster.object_store import CLASSES, PRIORITY_CLASSES, SERVICE_ACCOUNTS, Name
@@ -83,10 +83,7 @@ def admit_pod_as_it_is(pod: dict[str, Any], store: Store) -> dict[str, Any]:
 
 
 def _mount_token(spec: dict[str, Any], random: Random) -> None:
-    if all(
-        any(mount.get("mountPath") == _TOKEN_PATH for mount in each.get("volumeMounts") or [])
-        for each in spec.get("containers") or []
-    ):
+    if all(map(_has_token, spec.get("containers") or [])):
         return
     name = f"kube-api-access-{''.join(random.choice(_LETTERS) for _ in range(5))}"
     field = {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}
@@ -101,11 +98,13 @@ def _mount_token(spec: dict[str, Any], random: Random) -> None:
     for kind in ("containers", "initContainers"):
         if kind in spec:
             spec[kind] = [
-                each
-                if any(one.get("mountPath") == _TOKEN_PATH for one in each.get("volumeMounts") or [])
-                else {**each, "volumeMounts": [*(each.get("volumeMounts") or []), mount]}
+                each if _has_token(each) else {**each, "volumeMounts": [*(each.get("volumeMounts") or []), mount]}
                 for each in spec[kind]
             ]
+
+
+def _has_token(container: Object) -> bool:
+    return any(each.get("mountPath") == _TOKEN_PATH for each in container.get("volumeMounts") or [])
 
 
 def _priority(spec: Object, name: str, store: Store) -> dict[str, Any]:

@@ -13,8 +13,9 @@ from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.schema import EMPTY, UNKNOWN, SchemaError
 from ruleop.kubernetes.validation import find_validator
 from ruleop.localcluster.kinds.builtin_kinds import STRATEGIES, from_core, to_core
-from ruleop.localcluster.kinds.served import PLAIN, Alias, Scale, ServedKind, priority
+from ruleop.localcluster.kinds.served import NO_SCALE, PLAIN, VERBS, Alias, Scale, ServedKind, priority
 from ruleop.localcluster.object_store import CRDS, EVENTS, Resource
+from ruleop.localcluster.tables import custom_printer, printer_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -124,7 +125,7 @@ def _builtin() -> tuple[ServedKind, ...]:
 
 def _served_builtin() -> Iterator[ServedKind]:
     for resource in served_resources():
-        kind = resource.info.kind
+        kind = resource.kind
         if (kind.api_version, kind.kind) in _NOT_SERVED:
             continue
         scales = kind.group == "apps" and resource.subresource("scale") is not None
@@ -135,17 +136,18 @@ def _served_builtin() -> Iterator[ServedKind]:
         )
         yield ServedKind(
             kind=kind,
-            plural=resource.info.plural,
+            plural=resource.plural,
             singular=resource.singular,
-            namespaced=resource.info.namespaced,
+            namespaced=resource.namespaced,
             short_names=resource.short_names,
             categories=resource.categories,
-            status=resource.info.status_subresource,
-            scale=Scale() if scales else None,
+            status_subresource=resource.status_subresource,
+            scale=Scale() if scales else NO_SCALE,
             subresources=subresources,
             verbs=tuple(sorted(resource.verbs)),
             returns_deleted=resource.returns_deleted,
             shape=typed_shape(kind) or UNKNOWN,
+            printer=printer_of(kind),
             strategy=STRATEGIES.get((kind.group, kind.kind), PLAIN),
             validator=find_validator(kind.group, kind.kind),
             list_kind=f"{kind.kind}List",
@@ -223,9 +225,10 @@ def served_versions(crd: CustomResourceDefinition, document: Object = EMPTY) -> 
             namespaced=crd.namespaced,
             short_names=crd.short_names,
             categories=crd.categories,
-            status=version.status_subresource,
+            status_subresource=version.status_subresource,
+            verbs=VERBS,
             scale=scale,
-            subresources=own if scale is None else (_SCALE, *own),
+            subresources=(_SCALE, *own) if scale.replicas else own,
             shape=shapes[version.name],
             list_kind=crd.list_kind,
             storage_version=storage.name,
@@ -235,7 +238,7 @@ def served_versions(crd: CustomResourceDefinition, document: Object = EMPTY) -> 
             is_custom=True,
             ends="deletionTimestamp" in document.get("metadata", EMPTY),
             schema=version.schema,
-            columns=version.printer_columns,
+            printer=custom_printer(version.printer_columns),
             selectable=tuple(each["jsonPath"].lstrip(".") for each in more.get("selectableFields") or ()),
         )
 
@@ -252,9 +255,9 @@ def _deprecation(crd: CustomResourceDefinition, version: CrdVersion) -> str:
     return found if first == version.name else f"{found}; use {crd.group}/{first} {crd.kind}"
 
 
-def _scale(scale: Any) -> Scale | None:
+def _scale(scale: Any) -> Scale:
     if not isinstance(scale, dict):
-        return None
+        return NO_SCALE
     return Scale(
         scale.get("specReplicasPath", "").lstrip("."),
         scale.get("statusReplicasPath", "").lstrip("."),

@@ -9,17 +9,18 @@ import re
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
+from ruleop.kubernetes.builtin.builtin_types import ServedResource
 from ruleop.kubernetes.crd import default, prune
 from ruleop.kubernetes.schema import UNKNOWN, Shape
 from ruleop.kubernetes.validation import ACCEPTING, Validator
 from ruleop.localcluster.object_store import Resource, Stored, stored
+from ruleop.localcluster.tables import PLAIN as PLAIN_PRINTER
+from ruleop.localcluster.tables import Printer
 from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ruleop.kubernetes.builtin.builtin_types import Subresource
-    from ruleop.kubernetes.crd import PrinterColumn
     from ruleop.kubernetes.kinds import Kind, Object
     from ruleop.kubernetes.schema import Schema
     from ruleop.localcluster.object_store import Store
@@ -38,7 +39,8 @@ def priority(version: str) -> tuple[int, int, int, str]:
     return _STABILITY[stability], -int(major), -int(minor or 0), version
 
 
-VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+"""Those of custom resources, in the order of discovery."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,9 @@ class Scale:
     replicas: str = "spec.replicas"
     status_replicas: str = "status.replicas"
     selector: str = "spec.selector.matchLabels"  # labels, of a custom resource a text
+
+
+NO_SCALE: Final = Scale("", "", "")
 
 
 def _same(obj: dict[str, Any]) -> dict[str, Any]:
@@ -86,19 +91,10 @@ class Alias:
 
 
 @dataclass(frozen=True, slots=True)
-class ServedKind:
-    kind: Kind
-    plural: str
-    singular: str
-    namespaced: bool
-    short_names: tuple[str, ...] = ()
-    categories: tuple[str, ...] = ()
-    status: bool = False  # the subresource
-    scale: Scale | None = None
-    subresources: tuple[Subresource, ...] = ()  # all that discovery names
-    verbs: tuple[str, ...] = VERBS
-    returns_deleted: bool = False  # a deletion is answered with the object, not with a Status
+class ServedKind(ServedResource):
+    scale: Scale = NO_SCALE
     shape: Shape = UNKNOWN
+    printer: Printer = PLAIN_PRINTER
     strategy: Strategy = PLAIN
     validator: Validator = ACCEPTING
     list_kind: str = ""
@@ -111,7 +107,6 @@ class ServedKind:
     storage_schema: Schema = field(default_factory=dict)  # of the version in which objects are stored
     shapes: tuple[tuple[str, Shape], ...] = ()  # of the other versions, by apiVersion
     deprecation: str = ""  # the warning of each response
-    columns: tuple[PrinterColumn, ...] = ()
     selectable: tuple[str, ...] = ()  # fields for selectors
     resource: Resource = field(init=False)
 
@@ -146,9 +141,10 @@ def open_kind(kind: Kind, *, namespaced: bool = True) -> ServedKind:
         plural=f"{kind.kind.lower()}s",
         singular=kind.kind.lower(),
         namespaced=namespaced,
+        verbs=VERBS,
         list_kind=f"{kind.kind}List",
         storage_version=kind.version,
-        status=True,
+        status_subresource=True,
         is_custom=True,
         schema={"type": "object", "x-kubernetes-preserve-unknown-fields": True},
     )

@@ -13,13 +13,12 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.builtin.immutable_fields import needs_health_check
+from ruleop.kubernetes.builtin.kind_defaults import WITH_NODE_PORTS, is_exposed
 from ruleop.kubernetes.validation import (
     HEADLESS,
     INTERNAL_POLICIES,
-    WITH_NODE_PORTS,
     cluster_ip_errors,
     invalid_value,
-    is_exposed,
 )
 from ruleop.localcluster.object_store import SERVICES, Name
 from ruleop.localcluster.status_errors import Rejected, invalid_named

@@ -24,7 +24,7 @@ from ruleop.localcluster.objects.server_side_apply import (
     track_update,
     with_entries,
 )
-from ruleop.localcluster.objects.typed import NotTypedError, check_typed, zero_object, zero_of
+from ruleop.localcluster.objects.typed import NotTypedError, check_typed, zero_of
 
 __all__ = [
     "DecodingError",
@@ -47,6 +47,5 @@ __all__ = [
     "unknown_field",
     "validate_custom_resource",
     "with_entries",
-    "zero_object",
     "zero_of",
 ]

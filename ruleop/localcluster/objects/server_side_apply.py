@@ -149,15 +149,8 @@ def read_managers(entries: JSON) -> Managers:
     managers: Managers = {}
     for index, entry in enumerate(entries or ()):
         operation, api_version = entry.get("operation", ""), entry.get("apiVersion", "")
-        if operation not in (APPLY, UPDATE):
-            raise InvalidFieldsError("operation must be `Apply` or `Update`")
-        if not api_version:
-            raise InvalidFieldsError("apiVersion must not be empty")
-        fields_type = entry.get("fieldsType", "")
-        if not fields_type:
-            raise InvalidFieldsError(f"missing fieldsType in managed fields entry {index}")
-        if fields_type != "FieldsV1":
-            raise InvalidFieldsError(f'invalid fieldsType "{fields_type}" in managed fields entry {index}')
+        if operation not in (APPLY, UPDATE) or not api_version or entry.get("fieldsType") != "FieldsV1":
+            raise InvalidFieldsError(f"entry {index} of managedFields is not one that the server writes")
         manager = FieldManager(
             entry.get("manager", ""),
             operation,
@@ -245,11 +238,6 @@ def _written(manager: FieldManager, entry: ManagedEntry) -> dict[str, JSON]:
     return written
 
 
-def with_managers(obj: Object, managers: Managers) -> dict[str, JSON]:
-    """The object with its managers written into it."""
-    return with_entries(obj, write_managers(managers))
-
-
 def with_entries(obj: Object, entries: list[JSON]) -> dict[str, JSON]:
     """The object with these managedFields in place of its own."""
     metadata = {name: value for name, value in (obj.get("metadata") or {}).items() if name != "managedFields"}
@@ -335,7 +323,7 @@ def apply(
     if live is None:
         fields = strip(field_set(config, tracking.shape), tracking.ignored)
         entries = {tracking.manager(manager, APPLY): ManagedEntry(tracking.api_version, fields, now)} if fields else {}
-        return with_managers(config, entries)
+        return with_entries(config, write_managers(entries))
     managers = read_managers((live.get("metadata") or {}).get("managedFields"))
     body = without_managers(live)
     if not managers:
@@ -349,7 +337,7 @@ def apply(
         merged, after = _applied(body, config, managers, tracking, manager, now=now, force=True)
     if manager == "kubectl":
         merged = _with_last_applied(merged, config)
-    return keep_unchanged(live, with_managers(merged, after))
+    return keep_unchanged(live, with_entries(merged, write_managers(after)))
 
 
 def track_update(old: Object | None, new: Object, tracking: Tracking, *, manager: str, now: str) -> Object:
@@ -363,7 +351,7 @@ def track_update(old: Object | None, new: Object, tracking: Tracking, *, manager
         return body
     before = tracking.zero if old is None else without_managers(old)
     try:
-        return with_managers(body, _updated(before, body, managers, tracking, manager, now))
+        return with_entries(body, write_managers(_updated(before, body, managers, tracking, manager, now)))
     except (NotConvertedError, InvalidFieldsError):  # the server drops the managers then, and carries out the update
         return body
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.builtin.completion import ALWAYS_WRITTEN
@@ -117,19 +117,15 @@ def remove(value: JSON, fields: FieldSet, shape: Shape | None) -> JSON:
     return kept or None
 
 
-def zero_object(shape: Shape) -> Object:
+@lru_cache(maxsize=256)
+def zero_of(shape: Shape) -> Object:
     """The fields that an object of a built-in kind has even when it is empty, because their Go types cannot be absent.
     A custom resource has none. The shape is that of `ruleop.kubernetes.builtin.builtin_types`."""
-    return _zero_of_kind(shape) if "metadata" in shape.defaults else {}
-
-
-@lru_cache(maxsize=256)
-def _zero_of_kind(shape: Shape) -> dict[str, JSON]:
-    return _zero(shape)
+    return _zero(shape) if "metadata" in shape.defaults else {}
 
 
 def _zero(shape: Shape) -> dict[str, JSON]:
-    found: dict[str, JSON] = {}
+    found: dict[str, JSON] = dict(ALWAYS_WRITTEN.get(shape.name, EMPTY))
     for name, inner in shape.fields.items():
         required = name in shape.required
         if inner.type == "object" and inner.values is None and (required or shape.defaults.get(name) == {}):
@@ -323,19 +319,6 @@ def _remove_from_map(value: dict[str, JSON], fields: FieldSet, shape: Shape | No
         elif node and SELF not in node:
             kept[name] = remove(member, node, declared.get(name, others))
     return kept
-
-
-def zero_of(shape: Shape) -> Object:
-    """The fields that an empty object of a built-in kind has. A custom resource has none."""
-    return _with_written(zero_object(shape), shape)
-
-
-def _with_written(zero: Object, shape: Shape) -> dict[str, Any]:
-    found = {
-        name: _with_written(value, shape.fields[name]) if isinstance(value, dict) else value
-        for name, value in zero.items()
-    }
-    return {**ALWAYS_WRITTEN.get(shape.name, EMPTY), **found}
 
 
 class NotTypedError(RuleopError):

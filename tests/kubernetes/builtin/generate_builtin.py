@@ -1,6 +1,6 @@
 """Writes ruleop/kubernetes/builtin/builtin.json and builtin_types.json from a dump of a real API server.
 
-    python tests/kubernetes/builtin/generate_builtin.py /tmp/openapi-v3
+    python -m tests.kubernetes.builtin.generate_builtin /tmp/openapi-v3
 
 The folder holds the server's answers: `<path>.json` for each document of /openapi/v3 ('/' in the path written '__'),
 and the aggregated discovery of /api and /apis as discovery-api.json and discovery-apis.json.
@@ -16,6 +16,7 @@ import orjson
 
 from ruleop.kubernetes.builtin.builtin_types import build_types
 from ruleop.kubernetes.builtin.table import build_table
+from tests.controlplane.protobuf_fields import read_protobuf
 
 ROOT = Path(__file__).parents[3]
 
@@ -33,9 +34,10 @@ def load_dump(folder: Path) -> tuple[dict[str, Any], list[Any]]:
 
 def main() -> None:
     dump = load_dump(Path(sys.argv[1]))
-    for name, build in (("builtin.json", build_table), ("builtin_types.json", build_types)):
+    files = {"builtin.json": build_table(*dump), "builtin_types.json": build_types(*dump, read_protobuf())}
+    for name, data in files.items():
         target = ROOT / "ruleop" / "kubernetes" / "builtin" / name
-        target.write_bytes(build(*dump))
+        target.write_bytes(data)
         sys.stdout.write(f"{target}: {target.stat().st_size} bytes\n")
 
 

@@ -10,13 +10,13 @@ import orjson
 import pytest
 
 from ruleop.kubernetes.builtin.builtin_types import served_resources, type_schemas, typed_schema, typed_shape
-from ruleop.kubernetes.builtin.table import builtin_kinds, builtin_resource, minimised_nodes
+from ruleop.kubernetes.builtin.table import ResourceInfo, builtin_kinds, builtin_resource, minimised_nodes
 from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.schema.shape import OPTIONAL_FIELDS, Shape, shape_at
 
 DEPLOYMENT, POD, SERVICE = Kind("apps", "v1", "Deployment"), Kind("", "v1", "Pod"), Kind("", "v1", "Service")
 CONTAINER = ("spec", "template", "spec", "containers")
-RESOURCES = {resource.info.plural: resource for resource in served_resources()}
+RESOURCES = {resource.plural: resource for resource in served_resources()}
 
 
 def at(kind: Kind, *path: str) -> Shape:
@@ -40,9 +40,10 @@ def test_the_table_of_the_operator_is_a_subset_of_the_builtin_types():
     nodes, numbers = minimised_nodes(shapes)
     assert orjson.loads(orjson.dumps(nodes)) == table["shapes"]
     assert numbers == [row["shape"] for row in table["kinds"]]
-    assert {resource.info.kind: resource.info for resource in served_resources()} == {
-        kind: builtin_resource(kind) for kind in builtin_kinds()
-    }
+    assert {
+        each.kind: ResourceInfo(each.plural, each.namespaced, each.status_subresource, each.kind)
+        for each in served_resources()
+    } == {kind: builtin_resource(kind) for kind in builtin_kinds()}
 
 
 @pytest.mark.slow
@@ -165,7 +166,7 @@ def test_subresources_have_kinds_and_verbs():
 
 
 def test_resources_are_in_the_order_of_discovery():
-    kinds = [resource.info.kind for resource in served_resources()]
+    kinds = [resource.kind for resource in served_resources()]
     versions = list(dict.fromkeys(kind.api_version for kind in kinds))
     assert versions[0] == "v1"
     assert versions.index("autoscaling/v2") < versions.index("autoscaling/v1")

@@ -10,7 +10,7 @@ import pytest
 from ruleop.kubernetes.builtin.builtin_types import served_resources, typed_shape
 from ruleop.kubernetes.schema.shape import Shape
 from ruleop.kubernetes.validation.field_errors import required
-from ruleop.kubernetes.validation.rules import Rows, always, changed, equals, new, remembered, table, unique
+from ruleop.kubernetes.validation.rules import Rows, changed, frozen, invalid, new, remembered, table, unique
 from ruleop.kubernetes.validation.validators import VALIDATORS
 from ruleop.kubernetes.validation.workloads import DEPLOYMENT_FIELDS, REPLICA_SET_FIELDS
 
@@ -19,7 +19,7 @@ TABLES = {
     ("apps", "Deployment"): DEPLOYMENT_FIELDS,
     ("apps", "ReplicaSet"): REPLICA_SET_FIELDS,
 }
-KINDS = {(each.info.kind.group, each.info.kind.kind): each.info.kind for each in reversed(served_resources())}
+KINDS = {(each.kind.group, each.kind.kind): each.kind for each in reversed(served_resources())}
 
 
 def fields(rows: Rows, value: Any, old: Any = None) -> list[str]:
@@ -38,10 +38,10 @@ def absent(rows: Rows, shape: Shape | None) -> Iterator[str]:
             yield from absent(each, shape)
     elif isinstance(rows, Mapping):
         for key, below in rows.items():
-            if not isinstance(key, str):
+            if not isinstance(key, str) or key.startswith("if "):
                 yield from absent(below, shape)
                 continue
-            for path in key.split():
+            for path in f" {key}".partition(" if ")[0].split():
                 inner = shape
                 for step in path.split("."):
                     if inner is not None and (name := step.rstrip("![]")):
@@ -107,35 +107,47 @@ def test_an_item_with_the_key_of_an_earlier_one_is_a_duplicate() -> None:
     assert fields({"items": unique("name", empty=True)}, {"items": items}) == ["items[2].name", "items[4].name"]
 
 
-def test_the_rules_below_a_test_are_those_of_the_values_for_which_it_holds() -> None:
-    rows: Rows = {"a": {equals("b", 1): {"c": "label"}}}
+@pytest.mark.parametrize(
+    ("condition", "values"),
+    [
+        ("b=1|2", ["1", "2"]),
+        ("b!=1|2", ["3", "", None]),
+        ("b=|1", ["1", "", None]),
+        ("b!=|1", ["2", "3"]),
+        ("b", ["1", "2", "3", ""]),
+        ("!b", [None]),
+    ],
+)
+def test_rules_with_a_condition_are_those_of_the_values_for_which_it_holds(condition: str, values: list[Any]) -> None:
+    for rows in ({f"c if {condition}": "label"}, {f"if {condition}": {"c": "label"}}):
+        assert [each for each in ("1", "2", "3", "", None) if fields(rows, {"b": each, "c": "C"})] == values
+
+
+def test_rules_below_a_function_are_those_of_the_values_for_which_it_holds() -> None:
+    rows: Rows = {"a": {lambda value: value.get("b") == 1: {"c": "label"}}}
     assert fields(rows, {"a": {"b": 1, "c": "C"}}) == ["a.c"]
     assert fields(rows, {"a": {"b": 2, "c": "C"}}) == []
 
 
-def test_a_message_is_that_of_any_value_and_shows_it() -> None:
-    rows: Rows = {"a": "Invalid value: {}: must not be set", "b": "Forbidden: may not be set"}
-    assert messages(rows, {}) == []
-    assert messages(rows, {"a": "x", "b": 1}) == [
-        ("FieldValueInvalid", 'Invalid value: "x": must not be set'),
-        ("FieldValueForbidden", "Forbidden: may not be set"),
+def test_messages_of_words_name_their_condition() -> None:
+    rows: Rows = {"a if b=X|Y": "unset", "c if !b": "needed", "if b!=|X": {"d": "empty"}}
+    assert messages(rows, {"b": "Y", "a": 0, "d": 1}) == [
+        ("FieldValueForbidden", "Forbidden: may not be set when `b` is X or Y"),
+        ("FieldValueForbidden", "Forbidden: may not be set when `b` is not X"),
     ]
+    assert messages(rows, {"a": 0}) == [("FieldValueRequired", "Required value: when `b` is missing")]
 
 
-def test_a_message_that_a_value_is_required_is_that_of_a_missing_or_empty_one() -> None:
-    rows: Rows = {"a": "Required value: must have one"}
-    assert messages(rows, {}) == messages(rows, {"a": ""}) == [("FieldValueRequired", "Required value: must have one")]
-    assert messages(rows, {"a": 1}) == []
+def test_an_error_of_a_value_may_be_that_of_one_of_its_fields() -> None:
+    (error,) = table(invalid("must be less than b", "b"))({"b": "{a}"}, None)
+    assert (error.field, error.message) == ("b", 'Invalid value: "{a}": must be less than b')
 
 
-def test_a_message_may_show_fields_and_has_their_place() -> None:
-    (error,) = table(always("Invalid value: {a}: must be less than b", "b"))({"a": "{b}"}, None)
-    assert (error.field, error.message) == ("b", 'Invalid value: "{b}": must be less than b')
-
-
-def test_a_slot_in_the_text_of_a_user_stays_as_it_is() -> None:
-    (error,) = table({"a": always("Invalid value: {}: x{y}")})({"a": "{z}"}, None)
-    assert error.message == 'Invalid value: "{z}": x{y}'
+def test_fields_that_may_not_change_have_their_paths_or_one_for_all_of_them() -> None:
+    old, new_one = ({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"selector": each}} for each in (1, 2))
+    assert fields(frozen(), new_one, old) == ["spec.selector"]
+    assert fields(frozen("spec", "spec is immutable"), new_one, old) == ["spec"]
+    assert fields(frozen(), new_one) == []
 
 
 def test_a_table_for_new_objects_does_not_concern_an_update() -> None:

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from ruleop.kubernetes.builtin.builtin_types import served_resources
 from ruleop.localcluster import LocalCluster
-from ruleop.localcluster.api.bodies import MAGIC, MEDIA_TYPE, ProtobufError, read_protobuf
+from ruleop.localcluster.api.bodies import MAGIC, MEDIA_TYPE, read_protobuf
+from ruleop.localcluster.status_errors import Rejected
 from tests.localcluster.http.requests import send
 
 Field = tuple[int, Any]
@@ -121,7 +122,7 @@ def test_a_deployment_in_protobuf_is_read() -> None:
 def test_a_kind_of_every_group_is_known() -> None:
     """Definitions and API services are of modules of their own, whose clients send JSON."""
     for resource in served_resources():
-        kind = resource.info.kind
+        kind = resource.kind
         if kind.group not in ("apiextensions.k8s.io", "apiregistration.k8s.io"):
             found = read_protobuf(body(kind.api_version, kind.kind, (1, METADATA)))
             assert found.get("metadata", {"name": "web"})["name"] == "web", kind
@@ -168,7 +169,7 @@ def test_fields_of_a_newer_kubernetes_are_ignored() -> None:
     ids=range(12),
 )
 def test_a_damaged_body_is_refused(sent: bytes) -> None:
-    with pytest.raises(ProtobufError):
+    with pytest.raises(Rejected):
         read_protobuf(sent)
 
 
@@ -181,7 +182,7 @@ SAMPLES = [
 
 
 @given(st.sampled_from(SAMPLES), st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), max_size=6), st.data())
-def test_a_damaged_body_raises_only_protobuf_errors(
+def test_a_damaged_body_raises_only_refusals(
     sample: bytes, changes: list[tuple[int, int]], data: st.DataObject
 ) -> None:
     sent = bytearray(sample)
@@ -190,18 +191,18 @@ def test_a_damaged_body_raises_only_protobuf_errors(
     cut = data.draw(st.integers(0, len(sent)))
     try:
         found = read_protobuf(bytes(sent[:cut]))
-    except ProtobufError:
+    except Rejected:
         return
     assert orjson.dumps(found)
 
 
 @given(st.binary(max_size=200))
-def test_random_bytes_raise_only_protobuf_errors(noise: bytes) -> None:
+def test_random_bytes_raise_only_refusals(noise: bytes) -> None:
     for kind in ("ConfigMap", "Pod", "Service", "Event"):
         type_meta = message((1, "v1"), (2, kind))
         try:
             found = read_protobuf(MAGIC + message((1, type_meta), (2, noise)))
-        except ProtobufError:
+        except Rejected:
             continue
         assert orjson.dumps(found)
 

@@ -195,19 +195,16 @@ def test_entries_of_a_version_that_is_not_served_are_dropped() -> None:
 
 
 @pytest.mark.parametrize(
-    ("entry", "message"),
+    "entry",
     [
-        ({"operation": "Patch"}, "operation must be `Apply` or `Update`"),
-        ({"operation": "Apply"}, "apiVersion must not be empty"),
-        ({"operation": "Apply", "apiVersion": "v1"}, "missing fieldsType in managed fields entry 0"),
-        (
-            {"operation": "Apply", "apiVersion": "v1", "fieldsType": "X"},
-            'invalid fieldsType "X" in managed fields entry 0',
-        ),
+        {"operation": "Patch", "apiVersion": "v1", "fieldsType": "FieldsV1"},
+        {"operation": "Apply", "fieldsType": "FieldsV1"},
+        {"operation": "Apply", "apiVersion": "v1"},
+        {"operation": "Apply", "apiVersion": "v1", "fieldsType": "X"},
     ],
 )
-def test_an_invalid_managed_fields_entry_is_an_error(entry: JSON, message: str) -> None:
-    with pytest.raises(InvalidFieldsError, match=message):
+def test_an_invalid_managed_fields_entry_is_an_error(entry: JSON) -> None:
+    with pytest.raises(InvalidFieldsError, match="entry 0 of managedFields"):
         read_managers([entry])
 
 

@@ -11,13 +11,11 @@ from ruleop.kubernetes.crd import PrinterColumn
 from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.times import seconds_of
 from ruleop.localcluster.tables import (
-    cells,
-    columns,
     conditions,
-    custom_cells,
-    custom_columns,
+    custom_printer,
     human_duration,
     label_selector,
+    printer_of,
     values_at,
 )
 
@@ -79,23 +77,40 @@ def test_a_printed_selector_is_sorted_by_key():
     assert label_selector(None) == label_selector({}) == ""
 
 
-@pytest.mark.parametrize("resource", served_resources(), ids=lambda resource: str(resource.info.kind))
+@pytest.mark.parametrize("resource", served_resources(), ids=lambda resource: str(resource.kind))
 def test_each_kind_has_a_cell_for_each_column_also_of_an_empty_object(resource: Any):
-    kind = resource.info.kind
-    assert len(cells(kind, {"metadata": {"name": "n"}}, NOW)) == len(columns(kind))
-    assert next(each.name for each in columns(kind) if each.format == "name") == "Name"
+    kind = resource.kind
+    assert len(printer_of(kind).cells({"metadata": {"name": "n"}}, NOW)) == len(printer_of(kind).columns)
+    assert next(each.name for each in printer_of(kind).columns if each.format == "name") == "Name"
 
 
 def test_wide_columns_come_after_the_others():
-    assert [each.name for each in columns(POD) if not each.priority] == ["Name", "Ready", "Status", "Restarts", "Age"]
-    assert [each.name for each in columns(POD) if each.priority] == ["IP", "Node", "Nominated Node", "Readiness Gates"]
-    assert columns(POD)[0].as_json() == {
+    assert [each.name for each in printer_of(POD).columns if not each.priority] == [
+        "Name",
+        "Ready",
+        "Status",
+        "Restarts",
+        "Age",
+    ]
+    assert [each.name for each in printer_of(POD).columns if each.priority] == [
+        "IP",
+        "Node",
+        "Nominated Node",
+        "Readiness Gates",
+    ]
+    assert printer_of(POD).definitions()[0] == {
         "name": "Name",
         "type": "string",
         "format": "name",
         "description": "",
         "priority": 0,
     }
+
+
+def test_the_name_of_an_event_is_only_in_wide_output():
+    for kind in (Kind("", "v1", "Event"), Kind("events.k8s.io", "v1", "Event")):
+        (column,) = [each for each in printer_of(kind).columns if each.format == "name"]
+        assert (column.name, column.priority) == ("Name", 1)
 
 
 def test_the_row_of_a_crashing_pod_has_the_reason_and_the_restarts():
@@ -106,16 +121,16 @@ def test_the_row_of_a_crashing_pod_has_the_reason_and_the_restarts():
         "state": {"waiting": {"reason": "CrashLoopBackOff"}},
         "lastState": {"terminated": {"exitCode": 1, "finishedAt": CREATED}},
     }
-    row = cells(POD, pod(phase="Running", containerStatuses=[crashed]), NOW)
+    row = printer_of(POD).cells(pod(phase="Running", containerStatuses=[crashed]), NOW)
     assert row[:5] == ["p", "0/1", "CrashLoopBackOff", "4 (100s ago)", "100s"]
 
 
 def test_the_row_of_a_deleted_pod_is_terminating():
     deleted = pod(phase="Running")
     deleted["metadata"]["deletionTimestamp"] = CREATED
-    assert cells(POD, deleted, NOW)[2] == "Terminating"
+    assert printer_of(POD).cells(deleted, NOW)[2] == "Terminating"
     deleted["status"]["phase"] = "Failed"
-    assert cells(POD, deleted, NOW)[2] == "Failed"
+    assert printer_of(POD).cells(deleted, NOW)[2] == "Failed"
 
 
 def test_only_rows_of_finished_pods_have_conditions():
@@ -130,7 +145,7 @@ def test_only_rows_of_finished_pods_have_conditions():
 )
 def test_rows_of_deleted_jobs_claims_and_volumes_are_terminating(kind: Kind):
     deleted = {"metadata": {"name": "n", "deletionTimestamp": CREATED}, "status": {"phase": "Bound"}}
-    assert "Terminating" in cells(kind, deleted, NOW)
+    assert "Terminating" in printer_of(kind).cells(deleted, NOW)
 
 
 ITEMS = {"items": [{"name": "a", "size": 1}, {"name": "b", "size": 5, "x.y": True}, {"name": "c"}]}
@@ -157,12 +172,12 @@ def test_paths_of_columns_are_evaluated(path: str, values: list[Any]):
     "path", ["items", ".items[", ".items[0:2]", "..name", ".items['a','b']", ".items[?(@.size==x)]", ".a b["]
 )
 def test_the_columns_of_other_paths_are_empty(path: str):
-    assert custom_cells([PrinterColumn("C", "string", path)], {"metadata": {"name": "n"}}, NOW) == ["n", None]
+    assert custom_printer([PrinterColumn("C", "string", path)]).cells({"metadata": {"name": "n"}}, NOW) == ["n", None]
 
 
 def test_a_custom_kind_without_columns_shows_its_age():
-    assert [each.name for each in custom_columns(())] == ["Name", "Age"]
-    assert custom_cells((), {"metadata": {"name": "n", "creationTimestamp": CREATED}}, NOW) == ["n", "100s"]
+    assert [each.name for each in custom_printer(()).columns] == ["Name", "Age"]
+    assert custom_printer(()).cells({"metadata": {"name": "n", "creationTimestamp": CREATED}}, NOW) == ["n", "100s"]
 
 
 @pytest.mark.parametrize(
@@ -185,4 +200,4 @@ def test_a_custom_kind_without_columns_shows_its_age():
 def test_a_cell_has_the_type_of_its_column(of_type: str, value: Any, cell: Any):
     column = PrinterColumn("C", of_type, ".spec.value")
     obj = {"metadata": {"name": "n"}, "spec": {"value": value}}
-    assert custom_cells([column], obj, NOW)[1] == cell
+    assert custom_printer([column]).cells(obj, NOW)[1] == cell
