@@ -55,7 +55,6 @@ class Validator:
     rows: Rows = ()
     default: Callable[[dict[str, Any]], dict[str, Any]] = _same  # the object with the defaults of its kind
     prepare: Callable[[dict[str, Any]], dict[str, Any]] = _same  # a new one as if what the server generates were there
-
     warn: Callable[[Object, Object | None], list[str]] = _silent  # what the author of a new version should know
 
     def validate(self, new: Object, old: Object | None) -> list[FieldError]:
