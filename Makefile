@@ -22,10 +22,11 @@ WAITING := $(shell echo $$((2 * $(CORES))))
 CLUSTER := $(BIN)/pytest -q -n $(patsubst auto,4,$(WORKERS)) --dist=loadfile --no-loadscope-reorder --timeout=300 --hypothesis-profile=$(PROPERTIES) --override-ini addopts="--strict-markers --strict-config -ra --import-mode=importlib"
 
 # KUBERNETES=1.33 takes the API server of another version: a folder of tests/controlplane/kubernetes. Left out is what
-# compares the cluster in memory and the tables of kinds with the newest one, and what only that can do.
+# compares the cluster in memory and the tables of kinds with the newest one, and what only that can do (also what is
+# marked `newest`).
 export RULEOP_KUBERNETES := $(KUBERNETES)
-NEWEST := clients test_local_objects.py test_openapi_document.py test_schema_table.py test_tables.py test_typed_shapes.py
-OLDER  := tests/cluster $(NEWEST:%=--ignore=tests/cluster/%) -k 'not divide_lists'
+NEWEST := clients test_at_rest.py test_local_objects.py test_openapi_document.py test_rules_image.py test_schema_table.py test_tables.py test_typed_shapes.py test_walks.py
+OLDER  := tests/cluster $(NEWEST:%=--ignore=tests/cluster/%)
 SERVED := $(if $(KUBERNETES),$(OLDER),--contract-server=real tests/cluster tests/contract)
 
 # Prints what a target does, and how long it took. $(1) is the description, $(2) the command.

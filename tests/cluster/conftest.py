@@ -3,11 +3,13 @@
     pytest --override-ini addopts=... tests/cluster                              the real one
     pytest --override-ini addopts=... tests/cluster --cluster-server=memory      the one in memory
 
-What only the real one can show is marked `real_server`, with the reason, and left out in memory.
+What only the real one can show is marked `real_server`, with the reason, and left out in memory; what only the newest
+Kubernetes has is marked `newest`, and left out of an older one.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -38,6 +40,9 @@ __all__ = ["kubectl", "namespace", "real_control_plane"]
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "real_server(reason): needs the real control plane")
+    config.addinivalue_line(
+        "markers", "newest(reason): needs what only the newest Kubernetes has (KUBERNETES= in make)"
+    )
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -48,11 +53,17 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Schedul
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if in_memory(config):
-        left_out = [each for each in items if each.get_closest_marker("real_server")]
-        items[:] = [each for each in items if each not in left_out]
-        config.hook.pytest_deselected(items=left_out)
-    else:
-        items.sort(key=lambda item: group_of(item.nodeid))
+        _leave_out("real_server", config, items)
+        return
+    if os.environ.get("RULEOP_KUBERNETES"):
+        _leave_out("newest", config, items)
+    items.sort(key=lambda item: group_of(item.nodeid))
+
+
+def _leave_out(marker: str, config: pytest.Config, items: list[pytest.Item]) -> None:
+    left_out = [each for each in items if each.get_closest_marker(marker)]
+    items[:] = [each for each in items if each not in left_out]
+    config.hook.pytest_deselected(items=left_out)
 
 
 @pytest.fixture(scope="session")

@@ -36,7 +36,13 @@ def remove(plane: ControlPlane, objects: list[Object]) -> None:
     plane.kubectl("delete", "--ignore-not-found", "--wait=false", "-f", "-", stdin=text)
 
 
-@pytest.mark.parametrize("choices", CHOICES.values(), ids=CHOICES)
+IMAGE_VOLUME = pytest.mark.newest("image volumes")
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [pytest.param(each, id=name, marks=IMAGE_VOLUME if each.rules_image else ()) for name, each in CHOICES.items()],
+)
 def test_applying_the_manifests_again_changes_nothing(control_plane: ControlPlane, choices: Choices) -> None:
     for project in SOME:
         loaded = load_with_sources(project, environ={})

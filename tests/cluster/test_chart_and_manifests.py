@@ -37,7 +37,7 @@ PROJECTS = [
 PLAIN = Choices(name=NAME, namespace=NAMESPACE)
 CHOICES = {
     "defaults": PLAIN,
-    "some namespaces": replace(PLAIN, namespaces=("shop", "blog")),
+    "some namespaces": replace(PLAIN, namespaces=("market", "blog")),
     "several replicas": replace(PLAIN, replicas=3),
     "no Lease": replace(PLAIN, leader_elect=False),
     "shards": replace(PLAIN, shards=3),
@@ -48,7 +48,7 @@ CHOICES = {
     "an image with a digest alone": replace(PLAIN, image=f"app@sha256:{'0' * 64}"),
     "an image without a tag": replace(PLAIN, image="localhost:5000/app", version="1.2.3"),
     "everything": replace(
-        PLAIN, namespaces=("shop",), replicas=2, metrics_auth=True, env={"A": '$(HOME) {{ a }}\n"b"', "B": ""}
+        PLAIN, namespaces=("market",), replicas=2, metrics_auth=True, env={"A": '$(HOME) {{ a }}\n"b"', "B": ""}
     ),
 }
 

@@ -106,6 +106,7 @@ def grow(database: Database, size: str, **more: Any) -> None:
     database.admin.merge(database.path, {"spec": {"storage": size, **more}}, "somebody")
 
 
+@pytest.mark.newest("the words of the refusal")
 def test_volumes_of_a_stateful_set_grow_by_the_manual_recipe(plane: ControlPlane, by_hand: Database) -> None:
     def kubectl(*arguments: str) -> str:
         return plane.kubectl("--namespace=by-hand", *arguments)

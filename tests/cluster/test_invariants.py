@@ -111,6 +111,7 @@ def idle(request: pytest.FixtureRequest) -> float:
     return 3.0 if in_memory(request.config) else 60.0
 
 
+@pytest.mark.newest("lists are streams")
 def test_many_crs_cost_the_sum_of_their_writes_and_a_restart_costs_none(operator: Operator, idle: float) -> None:
     """Whether it has worked on them or found them as they should be: at rest there are no requests but the watches.
     After a restart these are all that is read of objects, once each, as streams."""

@@ -85,6 +85,7 @@ def test_a_default_that_breaks_a_rule_is_refused_here_and_by_the_server(
     assert (mistakes == [], refusal(server, definition.document) == "") == (is_valid, is_valid)
 
 
+@pytest.mark.newest("the fields of its refusals")
 @pytest.mark.real_server("the server in memory has the same functions as ruleop")
 @settings(ON_A_SERVER, max_examples=6, derandomize=True)
 @given(schemas())

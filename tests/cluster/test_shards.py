@@ -424,6 +424,7 @@ def test_a_resource_that_no_selector_matches_is_counted_by_one_process(shards: S
     counted(1)
 
 
+@pytest.mark.newest("it divides lists")
 @pytest.mark.real_server("a feature gate of the API server")
 def test_an_api_server_that_can_divide_lists_sends_each_shard_its_part(tmp_path: Path) -> None:
     """Its hash of a uid is ruleop's, so a range of buckets is a range of its hashes."""
@@ -453,6 +454,7 @@ def test_an_api_server_that_can_divide_lists_sends_each_shard_its_part(tmp_path:
             shards.close()
 
 
+@pytest.mark.newest("it divides lists")
 @pytest.mark.real_server("two API servers on one etcd")
 def test_two_api_servers_of_which_one_can_divide_lists_behind_a_proxy(tmp_path: Path) -> None:
     """As during an upgrade of a control plane. A list may come from one, and its watch from the other; the connections

@@ -124,6 +124,7 @@ def test_a_slow_second_watch_of_a_kind_does_not_delay_recreation(ledger: Lab) ->
     ledger.eventually("it to be made again", lambda: ledger.get("configmaps", "all-page-a"))
 
 
+@pytest.mark.newest("lists are streams")
 def test_an_older_state_of_the_server_is_rejected(ledger: Lab) -> None:
     """A list that is older than the store is rejected; nothing is created again or deleted because of it."""
     rest(ledger)
