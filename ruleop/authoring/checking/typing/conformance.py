@@ -290,7 +290,8 @@ class Conformance:
 
     def _slot(self, found: Type, node: SchemaNode | None, path: str, slot: TypedSlot) -> None:
         """Compares the type of a slot with its place."""
-        if not self._is_compared(found, id(found), node, path, slot.site, slot.expression):
+        is_declared = found.node is not None and found.fields is None and found.elements is None
+        if not (is_declared and self._is_compared(found, found, node, path, slot.site, slot.expression)):
             self._value(found, node, path, slot)
 
     def _is_compared(self, what: object, *key: object) -> bool:

@@ -28,9 +28,8 @@ from ruleop.authoring.checking.typing.types import (
     join,
     misfit,
 )
-from ruleop.errors import Site
 from ruleop.language.templates import syntax
-from ruleop.language.templates.syntax import find, source_of
+from ruleop.language.templates.syntax import source_of
 from ruleop.values import dataclass
 
 if TYPE_CHECKING:
@@ -67,7 +66,6 @@ class Runner:
     inference: Inference
     printed: dict[int, Type] = field(default_factory=dict)
     depth: int = 0
-    _blocks: dict[str, tuple[syntax.Block, FindingSource]] = field(default_factory=dict)
     _running: list[str] = field(default_factory=list)
 
     @classmethod
@@ -86,21 +84,12 @@ class Runner:
         self._running.append(name)
         self.depth += 1
         try:
-            with self.inference.within(FindingSource(Site(self.library.source(name).path, 1), is_file=True)):
-                return self._template(self.library.written_tree(name), env)
+            file = self.library.templates.file(name)
+            with self.inference.within(FindingSource(file.place, is_file=True)):
+                return self.block(file.form.body, env)
         finally:
             self.depth -= 1
             self._running.pop()
-
-    def _template(self, tree: syntax.Template, env: TypeEnvironment) -> TypeEnvironment:
-        parent = next((node for node in tree.body if isinstance(node, syntax.Extends)), None)
-        if parent is None:
-            return self.block(tree.body, env)
-        for node in find(tree, syntax.Block):
-            self._blocks.setdefault(node.name, (node, self.inference.source))
-        ignored = (syntax.Extends, syntax.Block, syntax.Data, syntax.Print)
-        env = self.block((node for node in tree.body if not isinstance(node, ignored)), env)
-        return self.file(parent.file, env)
 
     def block(self, body: Iterable[syntax.Stmt], env: TypeEnvironment) -> TypeEnvironment:
         before = ""  # the text of a line before what is printed in it
@@ -114,8 +103,6 @@ class Runner:
                 case syntax.Print():
                     self._print(node.value, env)
                     before += "x"
-                case syntax.Extends():
-                    pass
                 case _:
                     env, before = _STATEMENTS[type(node)](self, node, env), ""
         return env
@@ -233,10 +220,8 @@ class Runner:
                 each.code.names.update(found)
         return found
 
-    def override(self, node: syntax.Block, env: TypeEnvironment) -> TypeEnvironment:
-        found, source = self._blocks.get(node.name, (node, self.inference.source))
-        with self.inference.within(source):
-            self.block(found.body, env)
+    def part(self, node: syntax.Block, env: TypeEnvironment) -> TypeEnvironment:
+        self.block(node.body, env)
         return env
 
     # -- macros --------------------------------------------------------------------------------------------------------
@@ -302,5 +287,5 @@ _STATEMENTS: dict[type[syntax.Node], Callable[[Runner, Any, TypeEnvironment], Ty
     syntax.Include: Runner.include,
     syntax.Import: Runner.imported,
     syntax.FromImport: Runner.imported_names,
-    syntax.Block: Runner.override,
+    syntax.Block: Runner.part,
 }
