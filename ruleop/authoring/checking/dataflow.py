@@ -119,9 +119,11 @@ class Sources:
     crd: CustomResourceDefinition | None = dataclasses.field(init=False)
     _origins: dict[tuple[int, frozenset[str], frozenset[str], bool], _Origins] = dataclasses.field(default_factory=dict)
     _free: dict[frozenset[Path], IsSource] = dataclasses.field(default_factory=dict)
+    _lets: dict[str, RulePart] = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
         self.crd = definition_of(self.watch.rule.kind, self.loaded.project.crds)
+        self._lets = {each.let: each for each in self.watch.parts if each.let}
 
     @property
     def body_parts(self) -> list[RulePart]:
@@ -147,46 +149,38 @@ class Sources:
         functions: frozenset[str] = frozenset(),
         by_item: bool = False,
     ) -> frozenset[SlotPlace]:
-        """The slots whose values come from fields that `is_source` accepts, or from results of `functions`. After the
-        filters of `clean` they do not. `by_item`: an item of `forEach` is a field of its own."""
-        lets = {each.let: each for each in self.watch.parts if each.let}
-        found: dict[Path, bool] = {}
+        """The slots whose values come from fields that `is_source` accepts, or from results of `functions`."""
+        return slots_from(self.origins(part, clean=clean, functions=functions, by_item=by_item), is_source)
 
-        def accepts(path: Path) -> bool:
-            if path[0] == "cr":
-                path = path[1:] or ("spec",)
-            known = found.get(path)
-            if known is None:
-                found[path] = False  # a let that reads itself is a mistake of its own
-                known = found[path] = of_let(path) if path[0] == _LET else is_source(path)
-            return known
-
-        def of_let(path: Path) -> bool:
-            """Whether the part of a let contains one of the slots."""
-            let = lets[path[1] or ""]
-            sites = {site for _, site in _part_of(let.node, path[2:]).texts()}
-            inside = {
-                place: paths for place, paths in self._origins_in(let, clean=clean).items() if place.site in sites
-            }
-            return bool(slots_from(inside, accepts))
-
-        return slots_from(self._origins_in(part, clean=clean, functions=functions, by_item=by_item), accepts)
-
-    def _origins_in(
+    def origins(
         self,
         part: RulePart,
         *,
-        clean: frozenset[str],
+        clean: frozenset[str] = frozenset(),
         functions: frozenset[str] = frozenset(),
         by_item: bool = False,
     ) -> _Origins:
+        """The fields from which the value of each slot comes, also through lets. After the filters of `clean` it does
+        not. `by_item`: an item of `forEach` is a field of its own."""
         key = id(part), clean, functions, by_item
-        found = self._origins.get(key)
-        if found is None:
-            names = self._names(part, by_item=by_item)
+        if key not in self._origins:
+            self._origins[key] = {}  # a let that reads itself is a mistake of its own
             trees = [*written(part, self.loaded.library), *([] if by_item or part.let else self._loop(part))]
-            found = self._origins[key] = origins_of(trees, names, clean=clean, functions=functions)
-        return found
+            found = origins_of(trees, self._names(part, by_item=by_item), clean=clean, functions=functions)
+            self._origins[key] = {place: self._through_lets(paths, clean) for place, paths in found.items()}
+        return self._origins[key]
+
+    def _through_lets(self, paths: frozenset[Path], clean: frozenset[str]) -> frozenset[Path]:
+        found: set[Path] = set()
+        for path in paths:
+            if path[0] == _LET:
+                let = self._lets[path[1] or ""]
+                sites = {site for _, site in _part_of(let.node, path[2:]).texts()}
+                in_let = self.origins(let, clean=clean)
+                found = found.union(*(in_let[place] for place in in_let if place.site in sites))
+            else:
+                found.add((path[1:] or ("spec",)) if path[0] == "cr" else path)
+        return frozenset(found)
 
     def schema(self, path: Path) -> Schema | None:
         """The schema of a field of the CR; None if it is unknown."""
@@ -229,14 +223,12 @@ class Sources:
         rules = (each.get("rule", "") for parent in parents for each in parent.get("x-kubernetes-validations") or ())
         return any(re.search(rf"\b{re.escape(name)}\b", rule) for rule in rules)
 
-    def _plain_names(self) -> dict[str, list[Path]]:
+    def _names(self, part: RulePart, *, by_item: bool) -> dict[str, list[Path]]:
         draft = self.watch.draft
         others = [*draft.children, *draft.final, *draft.observed, "live", "ready", "this"]
         names: dict[str, list[Path]] = {name: [(_OTHER, name)] for name in others}
-        return names | {name: [(name,)] for name in ("cr", "metadata", "spec", "status")}
-
-    def _names(self, part: RulePart, *, by_item: bool) -> dict[str, list[Path]]:
-        names = self._plain_names() | {each.let: [(_LET, each.let)] for each in self.watch.parts if each.let}
+        names |= {name: [(name,)] for name in ("cr", "metadata", "spec", "status")}
+        names |= {let: [(_LET, let)] for let in self._lets}
         if part.view.index:
             names["index"] = [(_ITEM, "index")]
         if by_item:
