@@ -313,7 +313,7 @@ def check_exposed_secrets(sources: Sources, findings: Findings) -> None:
                     instead = _reference(slot, secrets) if where == "env" else what_to_do
                     message = f"`{slot.place.expression}` exposes the data of a Secret in {where}: {instead}"
                     site, word = slot.place.site, slot.place.expression
-                    findings.warning("exposed-secret", message, site, word=word, start=part.site)
+                    findings.warning("exposed-secret", message, site, word=word)
 
 
 def _is_data(secrets: Mapping[str, bool], path: Path) -> bool:
@@ -419,7 +419,6 @@ def _report(found: list[tuple[BodyField, str]], part: RulePart, sources: Sources
                     message,
                     slot.place.site,
                     word=slot.place.expression,
-                    start=part.site,
                     subject=sources.crd_file,
                 )
 

@@ -82,7 +82,7 @@ def _check_child(part: RulePart, child: ChildDraft, sources: Sources, findings: 
                 f"`{place.expression}` can change, and {immutable} of a {kind.kind} cannot: make the field of the spec "
                 f"immutable ({rule}){recreate}"
             )
-            findings.warning("immutable-change", message, place.site, word=place.expression, start=part.site)
+            findings.warning("immutable-change", message, place.site, word=place.expression)
 
 
 def _is_recreated(child: ChildDraft, kind: Kind) -> bool:
@@ -113,7 +113,7 @@ def _check_job(part: RulePart, child: ChildDraft, sources: Sources, findings: Fi
             f'`dns_label`, or set `once: "{{{{ {value} }}}}"`, `apply: {{strategy: merge, onImmutable: recreate}}`, or '
             "`apply: {strategy: create-only}` to keep the first one"
         )
-        findings.warning("stale-job", message, places[0].site, word=value, start=part.site)
+        findings.warning("stale-job", message, places[0].site, word=value)
 
 
 def _is_no_image(found: BodyField) -> bool:

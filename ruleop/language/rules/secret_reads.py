@@ -248,7 +248,7 @@ def check_secrets(draft: Draft, parts: Iterable[RulePart], library: Library, fin
                 )
             else:
                 continue
-            findings.mistake("secret-data", message, reference.site, word=reference.name, start=part.site)
+            findings.mistake("secret-data", message, reference.site, word=reference.name)
     secrecy = secrecy_of(draft, parts, library, generated=False)
     for part in parts:
         if part.child is None or part.key not in BODY_KEYS | _RECORDED_KEYS:
@@ -261,7 +261,7 @@ def check_secrets(draft: Draft, parts: Iterable[RulePart], library: Library, fin
                 f"`{place.expression}` would expose the data of a Secret in {field}, which everyone can read: "
                 "use its metadata, or a checksum (`sha256`)"
             )
-            findings.mistake("secret-data", message, place.site, word=place.expression, start=part.site)
+            findings.mistake("secret-data", message, place.site, word=place.expression)
 
 
 def _public_slots(

@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ruleop.authoring.checking.typing.inference import FindingSource, Report, last_name
+from ruleop.authoring.checking.typing.inference import Report, last_name
 from ruleop.authoring.checking.typing.operators import field as field_of
 from ruleop.authoring.checking.typing.types import (
     SCALARS,
@@ -484,6 +484,5 @@ class BodyChecks:
 
     def _write(self, conformance: Conformance) -> None:
         for problem in conformance.problems():
-            source = FindingSource(problem.site, is_file=not problem.site.column)
-            site = self.report.place(source, problem.site, problem.words)
+            site = self.report.place(problem.site, problem.words)
             self.report.at(problem.code, problem.message, site, warn=problem.warn)

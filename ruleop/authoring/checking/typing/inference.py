@@ -17,6 +17,7 @@ from ruleop.authoring.checking.typing.types import STRING, UNKNOWN, Type, Undefi
 from ruleop.errors import Site
 from ruleop.language.templates import syntax
 from ruleop.language.templates.syntax import chain_of, source_of
+from ruleop.language.templates.tree.templates import FOLDER
 from ruleop.values import dataclass
 
 if TYPE_CHECKING:
@@ -178,14 +179,6 @@ def _finding(node: Any, what_to_do: str) -> ConstantOperand:
 
 
 @dataclass(frozen=True, slots=True)
-class FindingSource:
-    """The text that is being read: a file of templates/, or a string of watches.yaml."""
-
-    start: Site  # of the text
-    is_file: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class _Entry:
     severity: Severity
     code: Code
@@ -225,9 +218,9 @@ class Report:
         finally:
             self._silent -= 1
 
-    def add(self, code: Code, message: str, source: FindingSource, at: Site, *words: str, warn: bool = False) -> None:
+    def add(self, code: Code, message: str, at: Site, *words: str, warn: bool = False) -> None:
         if not self._silent:
-            self._write(_Entry("warning" if warn else "error", code, message, self.place(source, at, words)))
+            self._write(_Entry("warning" if warn else "error", code, message, self.place(at, words)))
 
     def visit(self, node: object, code: Code) -> None:
         """Counts an evaluation of a step or a condition, which may have such a finding."""
@@ -236,12 +229,10 @@ class Report:
             visits.count += 1
             visits.node = node
 
-    def add_if_always(
-        self, node: object, code: Code, message: str, source: FindingSource, at: Site, *words: str, warn: bool = False
-    ) -> None:
+    def add_if_always(self, node: syntax.Node, code: Code, message: str, *words: str, warn: bool = False) -> None:
         """A finding of a visited node, which counts only if all visits have it."""
         if not self._silent:
-            entry = _Entry("warning" if warn else "error", code, message, self.place(source, at, words))
+            entry = _Entry("warning" if warn else "error", code, message, self.place(node.site, words))
             self._visits[id(node), code].entries.append(entry)
 
     def close(self) -> None:
@@ -260,21 +251,15 @@ class Report:
         add = self.findings.warning if entry.severity == "warning" else self.findings.mistake
         add(entry.code, entry.message, entry.site)
 
-    def place(self, source: FindingSource, at: Site, words: tuple[str, ...]) -> Site:
-        """The site of the first of these words that is on the line. In a block scalar, lines are counted from the `|`,
-        so the next line is searched as well."""
-        site = Site(at.path, max(at.line, 1))
+    def place(self, site: Site, words: tuple[str, ...]) -> Site:
+        """The site of the first of these words that is on the line, from this place on. In a block scalar of
+        watches.yaml, lines are counted from the `|`, so the next line is searched as well."""
         lines = self.findings.files.get(site.path, "").split("\n")
-        for number in (site.line,) if source.is_file else (site.line, site.line + 1):
-            if number > len(lines):
-                break
-            is_first = not source.is_file and number == source.start.line
-            start = max(source.start.column - 1, 0) if is_first else 0
-            for word in filter(None, words):
+        found = [(site.line, max(site.column - 1, 0)), *([] if site.path.startswith(FOLDER) else [(site.line + 1, 0)])]
+        for number, start in found:
+            for word in filter(None, words if number <= len(lines) else ()):
                 if match := re.compile(rf"(?<!\w){re.escape(word)}(?!\w)").search(lines[number - 1], start):
                     return Site(site.path, number, match.start() + 1)
-        if not source.is_file and site.line == source.start.line:
-            return source.start
         return site
 
 
@@ -335,7 +320,6 @@ class Inference:
     def __init__(self, report: Report, visits: Mapping[type[syntax.Node], Visit]) -> None:
         self.report = report
         self.visits = visits
-        self.source: FindingSource
         self.run_macro: Callable[[Any, Any, TypeEnvironment], Type] = lambda *_: STRING
         self.run_file: Callable[[str, TypeEnvironment], TypeEnvironment] = lambda _, env: env
         self.base: TypeEnvironment = TypeEnvironment()  # the names of the rule, which `render` sees
@@ -346,14 +330,6 @@ class Inference:
         self.lets: dict[tuple[int, int, int], tuple[Type, TypeEnvironment, Type]] = {}
         self._constants: dict[int, syntax.Node] = {}  # those that are reported, kept so that their ids stay unique
 
-    @contextmanager
-    def within(self, source: FindingSource) -> Iterator[None]:
-        outer, self.source = self.source if hasattr(self, "source") else source, source
-        try:
-            yield
-        finally:
-            self.source = outer
-
     def quiet(self, node: syntax.Node, env: TypeEnvironment) -> Type:
         with self.report.silence():
             return self.infer(node, env)
@@ -362,7 +338,7 @@ class Inference:
 
     def problem(self, code: Code, message: str, node: syntax.Node, *words: str, warn: bool = False) -> None:
         if code == "unknown-field" or not self.report.is_silent:
-            self.report.add(code, message, self.source, node.site, *words, warn=warn)
+            self.report.add(code, message, node.site, *words, warn=warn)
 
     def use(self, value: Type, node: syntax.Node, *, omits: bool = False) -> Type:
         """The value where it is needed. `omits`: it may be `omit`."""
@@ -410,7 +386,7 @@ class Inference:
         if problem is None:
             return
         last = words[0].rpartition(".")[2] if words and words[0] else ""
-        self.report.add_if_always(node, problem.code, problem.message, self.source, node.site, *words, last)
+        self.report.add_if_always(node, problem.code, problem.message, *words, last)
 
     def condition(self, node: syntax.Node, env: TypeEnvironment) -> bool | None:
         """Whether a condition holds; None if that depends on the values."""
@@ -437,7 +413,7 @@ class Inference:
             code, message = outcome.problem
             words = (source_of(left[1]), source_of(right[1]))
             warn = outcome.is_possible or code != "type-mismatch"
-            self.report.add_if_always(node, code, message, self.source, node.site, *words, warn=warn)
+            self.report.add_if_always(node, code, message, *words, warn=warn)
         return outcome.truth
 
     def report_constants(self, condition: syntax.Node, *, allowed: Container[Any] = ()) -> None:
@@ -450,4 +426,4 @@ class Inference:
     def report_always(self, node: syntax.Node, truth: bool, why: str) -> None:
         message = f"this is always {str(truth).lower()}: {why}"
         words = source_of(node.value) if isinstance(node, (syntax.Test, syntax.Filter)) else source_of(node)
-        self.report.add_if_always(node, "constant-condition", message, self.source, node.site, words, warn=True)
+        self.report.add_if_always(node, "constant-condition", message, words, warn=True)

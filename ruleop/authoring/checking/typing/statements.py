@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.authoring.checking.typing import narrowing
 from ruleop.authoring.checking.typing.expressions import EXPRESSIONS
 from ruleop.authoring.checking.typing.filters import items_of
-from ruleop.authoring.checking.typing.inference import FindingSource, Inference, Report, TypeEnvironment, joined
+from ruleop.authoring.checking.typing.inference import Inference, Report, TypeEnvironment, joined
 from ruleop.authoring.checking.typing.types import (
     BOOLEAN,
     CAPTURED,
@@ -54,7 +54,6 @@ class TypedMacro:
     """A macro, or the body of a `call` block, with the names of its file."""
 
     node: syntax.Macro | syntax.CallBlock
-    source: FindingSource
     names: dict[str, Type]
 
 
@@ -84,9 +83,7 @@ class Runner:
         self._running.append(name)
         self.depth += 1
         try:
-            file = self.library.templates.file(name)
-            with self.inference.within(FindingSource(file.place, is_file=True)):
-                return self.block(file.form.body, env)
+            return self.block(self.library.templates.file(name).form.body, env)
         finally:
             self.depth -= 1
             self._running.pop()
@@ -182,11 +179,11 @@ class Runner:
         return env
 
     def macro(self, node: syntax.Macro, env: TypeEnvironment) -> TypeEnvironment:
-        code = TypedMacro(node, self.inference.source, {})
+        code = TypedMacro(node, {})
         return env.with_names({node.name: replace(OTHER, code=code)})
 
     def call_block(self, node: syntax.CallBlock, env: TypeEnvironment) -> TypeEnvironment:
-        caller = replace(OTHER, code=TypedMacro(node, self.inference.source, {}))
+        caller = replace(OTHER, code=TypedMacro(node, {}))
         self.inference.infer(node.call, env.with_names({"caller": caller}))
         self.record(node, _TEXT)
         return env
@@ -237,8 +234,7 @@ class Runner:
         inner = env.with_names(code.names).with_names(given)
         self.depth += 1
         try:
-            with inference.within(code.source):
-                self.block(code.node.body, inner)
+            self.block(code.node.body, inner)
         finally:
             self.depth -= 1
         return _TEXT

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from ruleop.authoring.checking.typing import narrowing
 from ruleop.authoring.checking.typing.conformance import BodyChecks
 from ruleop.authoring.checking.typing.filters import items_of, members_of
-from ruleop.authoring.checking.typing.inference import FindingSource, Inference, Let, Report, TypeEnvironment
+from ruleop.authoring.checking.typing.inference import Inference, Let, Report, TypeEnvironment
 from ruleop.authoring.checking.typing.statements import Runner
 from ruleop.authoring.checking.typing.types import (
     BOOLEAN,
@@ -305,15 +305,14 @@ class WatchTypes:
             self.runner.file(compiled.name, env)
             return UNKNOWN
         if isinstance(compiled, Expression):
-            with self.inference.within(FindingSource(compiled.site)):
-                node = expression_node(self.library, compiled)
-                if part.key in _CONDITIONS:
-                    self.inference.condition(node, env)
-                    with self.inference.report.silence():
-                        return self.inference.used(node, env)
-                if part.key == "conditions":
-                    self.inference.report_constants(node, allowed=_STATUSES)
-                return self.inference.used(node, env)
+            node = expression_node(self.library, compiled)
+            if part.key in _CONDITIONS:
+                self.inference.condition(node, env)
+                with self.inference.report.silence():
+                    return self.inference.used(node, env)
+            if part.key == "conditions":
+                self.inference.report_constants(node, allowed=_STATUSES)
+            return self.inference.used(node, env)
         tags = self.library.written_value(part.node).tags if isinstance(compiled, Tree) else {}
         found = self.value(part.node, env, tags)
         if isinstance(compiled, StringTemplate):
@@ -362,24 +361,22 @@ class WatchTypes:
     def _tag(self, site: Site, env: TypeEnvironment, tags: Mapping[Site, syntax.Template]) -> None:
         """Runs what a tag holds, with the `elif` and `else` that follow it."""
         if site in tags:
-            with self.inference.within(FindingSource(site)):
-                self.runner.block(tags[site].body, env)
+            self.runner.block(tags[site].body, env)
 
     def text(self, text: str, site: Site, env: TypeEnvironment) -> Type:
         """The type of a string, which keeps the type of a single slot."""
         if not has_templates(text):
             return STRING
         tree = self.library.written_string(text, site)
-        with self.inference.within(FindingSource(site)):
-            slot = tree.only_value
-            if slot is None:
-                self.runner.block(tree.body, env)
-                return STRING
-            found = self.inference.infer(slot, env)
-            self.runner.record(slot, found)
-            used = self.inference.use(found, slot, omits=True)
-            waits = found.undefined is not None and found.undefined.waits
-            return found if waits else used
+        slot = tree.only_value
+        if slot is None:
+            self.runner.block(tree.body, env)
+            return STRING
+        found = self.inference.infer(slot, env)
+        self.runner.record(slot, found)
+        used = self.inference.use(found, slot, omits=True)
+        waits = found.undefined is not None and found.undefined.waits
+        return found if waits else used
 
     # -- values of let -------------------------------------------------------------------------------------------------
 
