@@ -76,18 +76,17 @@ class Findings:
     def warning(self, code: Code, message: str, site: Site, *, word: str = "", subject: str = "") -> None:
         self._found[Finding(self.with_column(site, word), message, "warning", code, subject=subject)] = None
 
-    def with_column(self, site: Site, word: str) -> Site:
-        """The site with the column of `word` on its line, from this place on, which Jinja does not provide. In a block
-        scalar, lines are counted from the `|`, so the next line is searched as well. A word before a colon is a YAML
-        key and not a match."""
-        if not site.line or not word:
-            return site
-        lines = self.files.get(site.path, "").split("\n")
+    def with_column(self, site: Site, *words: str) -> Site:
+        """The site with the column of the first of these words that is on its line, from this place on, which Jinja
+        does not provide. In a block scalar of watches.yaml, lines are counted from the `|`, so the next line is
+        searched as well. A word before a colon is a YAML key and not a match."""
+        lines = self.files.get(site.path, "").split("\n") if site.line else []
         for line, start in ((site.line, max(site.column - 1, 0)), (site.line + 1, 0)):
-            if line > len(lines):
+            if line > len(lines) or (line > site.line and site.path.startswith("templates/")):
                 break
-            if match := re.compile(rf"(?<![\w.]){re.escape(word)}(?!\w)(?! *:)").search(lines[line - 1], start):
-                return Site(site.path, line, match.start() + 1)
+            for word in filter(None, words):
+                if match := re.compile(rf"(?<![\w.]){re.escape(word)}(?!\w)(?! *:)").search(lines[line - 1], start):
+                    return Site(site.path, line, match.start() + 1)
         return site
 
     @classmethod

@@ -484,5 +484,4 @@ class BodyChecks:
 
     def _write(self, conformance: Conformance) -> None:
         for problem in conformance.problems():
-            site = self.report.place(problem.site, problem.words)
-            self.report.at(problem.code, problem.message, site, warn=problem.warn)
+            self.report.add(problem.code, problem.message, problem.site, *problem.words, warn=problem.warn)

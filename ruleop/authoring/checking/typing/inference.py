@@ -6,10 +6,10 @@ A value is *used* where its absence fails: printed, compared, tested for truth, 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
 from dataclasses import field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from ruleop.authoring.checking.typing import operators
@@ -17,14 +17,13 @@ from ruleop.authoring.checking.typing.types import STRING, UNKNOWN, Type, Undefi
 from ruleop.errors import Site
 from ruleop.language.templates import syntax
 from ruleop.language.templates.syntax import chain_of, source_of
-from ruleop.language.templates.tree.templates import FOLDER
 from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping
 
     from ruleop.authoring.checking.typing.operators import Lookup
-    from ruleop.language.rules import Findings, Severity
+    from ruleop.language.rules import Findings
     from ruleop.language.rules.check_ids import Code
 
 
@@ -178,20 +177,12 @@ def _finding(node: Any, what_to_do: str) -> ConstantOperand:
 # counts if it holds in one.
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    severity: Severity
-    code: Code
-    message: str
-    site: Site
-
-
 @dataclass(slots=True)
 class _Visits:
     """The evaluations of a step: their number and their findings."""
 
     count: int = 0
-    entries: list[_Entry] = field(default_factory=list)
+    found: list[Callable[[], None]] = field(default_factory=list)
     node: object = None  # kept, so that its id stays unique
 
 
@@ -219,8 +210,9 @@ class Report:
             self._silent -= 1
 
     def add(self, code: Code, message: str, at: Site, *words: str, warn: bool = False) -> None:
+        """`words`: one of them is at the place of the finding, if it is on the line."""
         if not self._silent:
-            self._write(_Entry("warning" if warn else "error", code, message, self.place(at, words)))
+            self._finding(code, message, at, words, warn=warn)()
 
     def visit(self, node: object, code: Code) -> None:
         """Counts an evaluation of a step or a condition, which may have such a finding."""
@@ -232,35 +224,19 @@ class Report:
     def add_if_always(self, node: syntax.Node, code: Code, message: str, *words: str, warn: bool = False) -> None:
         """A finding of a visited node, which counts only if all visits have it."""
         if not self._silent:
-            entry = _Entry("warning" if warn else "error", code, message, self.place(node.site, words))
-            self._visits[id(node), code].entries.append(entry)
+            self._visits[id(node), code].found.append(self._finding(code, message, node.site, words, warn=warn))
 
     def close(self) -> None:
         """Writes the findings that hold in all visits."""
         for visits in self._visits.values():
-            if visits.entries and len(visits.entries) == visits.count:
-                self._write(visits.entries[0])
+            if visits.found and len(visits.found) == visits.count:
+                visits.found[0]()
         self._visits.clear()
 
-    def at(self, code: Code, message: str, site: Site, *, warn: bool = False) -> None:
-        """A finding whose place is known."""
-        if not self._silent:
-            self._write(_Entry("warning" if warn else "error", code, message, site))
-
-    def _write(self, entry: _Entry) -> None:
-        add = self.findings.warning if entry.severity == "warning" else self.findings.mistake
-        add(entry.code, entry.message, entry.site)
-
-    def place(self, site: Site, words: tuple[str, ...]) -> Site:
-        """The site of the first of these words that is on the line, from this place on. In a block scalar of
-        watches.yaml, lines are counted from the `|`, so the next line is searched as well."""
-        lines = self.findings.files.get(site.path, "").split("\n")
-        found = [(site.line, max(site.column - 1, 0)), *([] if site.path.startswith(FOLDER) else [(site.line + 1, 0)])]
-        for number, start in found:
-            for word in filter(None, words if number <= len(lines) else ()):
-                if match := re.compile(rf"(?<!\w){re.escape(word)}(?!\w)").search(lines[number - 1], start):
-                    return Site(site.path, number, match.start() + 1)
-        return site
+    def _finding(self, code: Code, message: str, at: Site, words: tuple[str, ...], *, warn: bool) -> Callable[[], None]:
+        """The function that writes it."""
+        write = self.findings.warning if warn else self.findings.mistake
+        return partial(write, code, message, self.findings.with_column(at, *words))
 
 
 # -- expressions -------------------------------------------------------------------------------------------------------
@@ -357,7 +333,7 @@ class Inference:
                 self.problem("unknown-field", undefined.hint, node, *words)
             return UNKNOWN if not value.kinds else value.defined()
         if undefined.reason == "no-spec":
-            self.report.at("maybe-missing", NO_SPEC, self.kind_site, warn=True)
+            self.report.add("maybe-missing", NO_SPEC, self.kind_site, warn=True)
             return value.defined()
         message = missing_message(undefined, source_of(node), certain=not value.kinds)
         self.problem("maybe-missing", message, node, *words, warn=bool(value.kinds))

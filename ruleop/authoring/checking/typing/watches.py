@@ -323,11 +323,11 @@ class WatchTypes:
         """A value that is used as text, such as a namespace or a message."""
         if found.is_known and found.kinds and found.kinds <= CONTAINERS:
             message = f"{compiled.quotation} is {describe(found.kinds)}, and text is needed here"
-            self.inference.report.at("type-mismatch", message, part.site)
+            self.inference.report.add("type-mismatch", message, part.site)
         if (fault := _FAULTS.get(part.key)) is not None and found.constants and found.node is None:
             wrong = sorted(filter(None, (fault(str(value)) for _, value in found.constants)))
             if wrong:
-                self.inference.report.at("invalid-literal", wrong[0], part.site)
+                self.inference.report.add("invalid-literal", wrong[0], part.site)
 
     def value(self, node: YamlNode, env: TypeEnvironment, tags: Mapping[Site, syntax.Template]) -> Type:
         """The type of a value of watches.yaml whose strings contain templates. `tags`: those in it."""
@@ -498,7 +498,7 @@ class WatchTypes:
         if iterated.is_known and wrong and "other" not in iterated.kinds:
             assert isinstance(part.compiled, Expression)
             message = f"{part.compiled.source} {wrong}: forEach needs a list or a mapping"
-            self.inference.report.at("type-mismatch", message, part.site, warn=possible)
+            self.inference.report.add("type-mismatch", message, part.site, warn=possible)
 
 
 def expression_node(library: Library, part: Expression) -> syntax.Expr:
