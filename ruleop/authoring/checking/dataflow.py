@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.crd import declares, definition_of
 from ruleop.kubernetes.kinds import GroupKind
-from ruleop.language.rules.scopes import possible_in, written
+from ruleop.language.rules.scopes import loops_of, possible_in, written
 from ruleop.language.rules.secret_reads import secret_ids
 from ruleop.language.secrets.secret_values import CHECKSUMS, DATA_FIELDS, SECRET, is_secret_field
 from ruleop.language.templates import SECRET_FUNCTIONS, syntax
@@ -165,7 +165,9 @@ class Sources:
         key = id(part), clean, functions, by_item
         if key not in self._origins:
             self._origins[key] = {}  # a let that reads itself is a mistake of its own
-            trees = [*written(part, self.loaded.library), *([] if by_item or part.let else self._loop(part))]
+            library = self.loaded.library
+            loops = [] if by_item or part.let else loops_of(part, self.watch.parts, library)
+            trees = [*written(part, library), *loops]
             found = origins_of(trees, self._names(part, by_item=by_item), clean=clean, functions=functions)
             self._origins[key] = {place: self._through_lets(paths, clean) for place, paths in found.items()}
         return self._origins[key]
@@ -234,11 +236,6 @@ class Sources:
         if by_item:
             names |= {item: [(_ITEM, item)] for item in part.view.items}
         return names
-
-    def _loop(self, part: RulePart) -> list[syntax.Template]:
-        """Loops that give the items of `forEach` their values."""
-        loops = [each for each in self.watch.parts if each.gives_items_to(part)]
-        return [self.loaded.library.written_string(each.loop_text, each.site) for each in loops]
 
 
 def _part_of(node: YamlNode, steps: Iterable[str | None]) -> YamlNode:
