@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.crd import declares, definition_of
 from ruleop.kubernetes.kinds import GroupKind
-from ruleop.language.rules.scopes import possible_in, written
+from ruleop.language.rules.scopes import loops_of, possible_in, written
 from ruleop.language.rules.secret_reads import secret_ids
 from ruleop.language.secrets.secret_values import CHECKSUMS, DATA_FIELDS, SECRET, is_secret_field
 from ruleop.language.templates import SECRET_FUNCTIONS, syntax
@@ -119,9 +119,11 @@ class Sources:
     crd: CustomResourceDefinition | None = dataclasses.field(init=False)
     _origins: dict[tuple[int, frozenset[str], frozenset[str], bool], _Origins] = dataclasses.field(default_factory=dict)
     _free: dict[frozenset[Path], IsSource] = dataclasses.field(default_factory=dict)
+    _lets: dict[str, RulePart] = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
         self.crd = definition_of(self.watch.rule.kind, self.loaded.project.crds)
+        self._lets = {each.let: each for each in self.watch.parts if each.let}
 
     @property
     def body_parts(self) -> list[RulePart]:
@@ -147,46 +149,40 @@ class Sources:
         functions: frozenset[str] = frozenset(),
         by_item: bool = False,
     ) -> frozenset[SlotPlace]:
-        """The slots whose values come from fields that `is_source` accepts, or from results of `functions`. After the
-        filters of `clean` they do not. `by_item`: an item of `forEach` is a field of its own."""
-        lets = {each.let: each for each in self.watch.parts if each.let}
-        found: dict[Path, bool] = {}
+        """The slots whose values come from fields that `is_source` accepts, or from results of `functions`."""
+        return slots_from(self.origins(part, clean=clean, functions=functions, by_item=by_item), is_source)
 
-        def accepts(path: Path) -> bool:
-            if path[0] == "cr":
-                path = path[1:] or ("spec",)
-            known = found.get(path)
-            if known is None:
-                found[path] = False  # a let that reads itself is a mistake of its own
-                known = found[path] = of_let(path) if path[0] == _LET else is_source(path)
-            return known
-
-        def of_let(path: Path) -> bool:
-            """Whether the part of a let contains one of the slots."""
-            let = lets[path[1] or ""]
-            sites = {site for _, site in _part_of(let.node, path[2:]).texts()}
-            inside = {
-                place: paths for place, paths in self._origins_in(let, clean=clean).items() if place.site in sites
-            }
-            return bool(slots_from(inside, accepts))
-
-        return slots_from(self._origins_in(part, clean=clean, functions=functions, by_item=by_item), accepts)
-
-    def _origins_in(
+    def origins(
         self,
         part: RulePart,
         *,
-        clean: frozenset[str],
+        clean: frozenset[str] = frozenset(),
         functions: frozenset[str] = frozenset(),
         by_item: bool = False,
     ) -> _Origins:
+        """The fields from which the value of each slot comes, also through lets. After the filters of `clean` it does
+        not. `by_item`: an item of `forEach` is a field of its own."""
         key = id(part), clean, functions, by_item
-        found = self._origins.get(key)
-        if found is None:
-            names = self._names(part, by_item=by_item)
-            trees = [*written(part, self.loaded.library), *([] if by_item or part.let else self._loop(part))]
-            found = self._origins[key] = origins_of(trees, names, clean=clean, functions=functions)
-        return found
+        if key not in self._origins:
+            self._origins[key] = {}  # a let that reads itself is a mistake of its own
+            library = self.loaded.library
+            loops = [] if by_item or part.let else loops_of(part, self.watch.parts, library)
+            trees = [*written(part, library), *loops]
+            found = origins_of(trees, self._names(part, by_item=by_item), clean=clean, functions=functions)
+            self._origins[key] = {place: self._through_lets(paths, clean) for place, paths in found.items()}
+        return self._origins[key]
+
+    def _through_lets(self, paths: frozenset[Path], clean: frozenset[str]) -> frozenset[Path]:
+        found: set[Path] = set()
+        for path in paths:
+            if path[0] == _LET:
+                let = self._lets[path[1] or ""]
+                sites = {site for _, site in _part_of(let.node, path[2:]).texts()}
+                in_let = self.origins(let, clean=clean)
+                found = found.union(*(in_let[place] for place in in_let if place.site in sites))
+            else:
+                found.add((path[1:] or ("spec",)) if path[0] == "cr" else path)
+        return frozenset(found)
 
     def schema(self, path: Path) -> Schema | None:
         """The schema of a field of the CR; None if it is unknown."""
@@ -229,24 +225,17 @@ class Sources:
         rules = (each.get("rule", "") for parent in parents for each in parent.get("x-kubernetes-validations") or ())
         return any(re.search(rf"\b{re.escape(name)}\b", rule) for rule in rules)
 
-    def _plain_names(self) -> dict[str, list[Path]]:
+    def _names(self, part: RulePart, *, by_item: bool) -> dict[str, list[Path]]:
         draft = self.watch.draft
         others = [*draft.children, *draft.final, *draft.observed, "live", "ready", "this"]
         names: dict[str, list[Path]] = {name: [(_OTHER, name)] for name in others}
-        return names | {name: [(name,)] for name in ("cr", "metadata", "spec", "status")}
-
-    def _names(self, part: RulePart, *, by_item: bool) -> dict[str, list[Path]]:
-        names = self._plain_names() | {each.let: [(_LET, each.let)] for each in self.watch.parts if each.let}
+        names |= {name: [(name,)] for name in ("cr", "metadata", "spec", "status")}
+        names |= {let: [(_LET, let)] for let in self._lets}
         if part.view.index:
             names["index"] = [(_ITEM, "index")]
         if by_item:
             names |= {item: [(_ITEM, item)] for item in part.view.items}
         return names
-
-    def _loop(self, part: RulePart) -> list[syntax.Template]:
-        """Loops that give the items of `forEach` their values."""
-        loops = [each for each in self.watch.parts if each.gives_items_to(part)]
-        return [self.loaded.library.written_string(each.loop_text, each.site) for each in loops]
 
 
 def _part_of(node: YamlNode, steps: Iterable[str | None]) -> YamlNode:
@@ -321,7 +310,7 @@ def check_exposed_secrets(sources: Sources, findings: Findings) -> None:
                     instead = _reference(slot, secrets) if where == "env" else what_to_do
                     message = f"`{slot.place.expression}` exposes the data of a Secret in {where}: {instead}"
                     site, word = slot.place.site, slot.place.expression
-                    findings.warning("exposed-secret", message, site, word=word, start=part.site)
+                    findings.warning("exposed-secret", message, site, word=word)
 
 
 def _is_data(secrets: Mapping[str, bool], path: Path) -> bool:
@@ -427,7 +416,6 @@ def _report(found: list[tuple[BodyField, str]], part: RulePart, sources: Sources
                     message,
                     slot.place.site,
                     word=slot.place.expression,
-                    start=part.site,
                     subject=sources.crd_file,
                 )
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.builtin.immutable_fields import immutable_changes
 from ruleop.kubernetes.kinds import GroupKind
+from ruleop.language.templates.syntax import names_in
 from ruleop.planning import SENSITIVE
 from ruleop.values import dataclass
 
@@ -81,7 +82,7 @@ def _check_child(part: RulePart, child: ChildDraft, sources: Sources, findings: 
                 f"`{place.expression}` can change, and {immutable} of a {kind.kind} cannot: make the field of the spec "
                 f"immutable ({rule}){recreate}"
             )
-            findings.warning("immutable-change", message, place.site, word=place.expression, start=part.site)
+            findings.warning("immutable-change", message, place.site, word=place.expression)
 
 
 def _is_recreated(child: ChildDraft, kind: Kind) -> bool:
@@ -112,7 +113,7 @@ def _check_job(part: RulePart, child: ChildDraft, sources: Sources, findings: Fi
             f'`dns_label`, or set `once: "{{{{ {value} }}}}"`, `apply: {{strategy: merge, onImmutable: recreate}}`, or '
             "`apply: {strategy: create-only}` to keep the first one"
         )
-        findings.warning("stale-job", message, places[0].site, word=value, start=part.site)
+        findings.warning("stale-job", message, places[0].site, word=value)
 
 
 def _is_no_image(found: BodyField) -> bool:
@@ -180,33 +181,20 @@ class _Mutable:
 
 
 def _read_by_name(part: RulePart, sources: Sources) -> frozenset[Path] | None:
-    """The fields of the spec on which the name or the namespace of the object may depend; None if they are not
-    known."""
-    lets = {each.let: each for each in sources.watch.parts if each.let}
-    loops = {each.loop: each for each in sources.watch.parts if each.gives_items_to(part)}
-    expressions = {
-        slot.place.expression
+    """The fields of the spec on which the name or the namespace of the object may depend; None if they are not known,
+    as where a template names it by a variable of its own."""
+    named = {
+        slot.place: names_in(slot.node)
         for body in sources.bodies(part)
         for each in body.fields
         if each.path in _NAMES or (each.spread and each.path == ("metadata",))
         for slot in each.slots
     }
-    given = [each for each in sources.watch.parts if each.key == "namespace" and each.child is part.child]
-    waiting: list[tuple[Path, Path]] = [(each.path, ()) for this in given for each in this.compiled.references]
-    for text in filter(None, expressions):
-        waiting += [(each.path, ()) for each in sources.loaded.library.expression(text, part.site).references]
-    found: set[Path] = set()
-    seen: set[str] = set()
-    while waiting:
-        path, below = waiting.pop()
-        head, *rest = path[1:] if path[0] == "cr" and len(path) > 1 else path
-        if head == "spec":
-            found.add((head, *rest, *below))
-        elif head in loops:
-            waiting += [(each.path, (None, *rest, *below)) for each in loops[head].compiled.references]
-        elif head in lets and head not in seen:
-            seen.add(head)
-            waiting += [(each.path, ()) for each in lets[head].compiled.references]
-        elif head not in ("metadata", "vars", *seen):
-            return None
-    return frozenset(found)
+    found = {path for place, paths in sources.origins(part).items() if place in named for path in paths}
+    for each in sources.watch.parts:
+        if each.key == "namespace" and each.child is part.child:
+            found = found.union(*sources.origins(each).values())
+    is_known = all(names <= part.view.names for names in named.values())
+    if not is_known or any(path[0] not in ("metadata", "spec") for path in found):
+        return None
+    return frozenset(path for path in found if path[0] == "spec")

@@ -185,7 +185,7 @@ class KnownNames:
             self._depth -= 1
 
     def _members_of_let(self, let: RulePart, path: list[str]) -> KnownMembers:
-        node = _part_of(let, path)
+        node = let.node.member(*path)
         if node is None or not isinstance(node.value, dict) or any("{" in key for key in node.value):
             return _OPEN
         return KnownMembers({key: self.of_text(member, let) for key, member in node.value.items()})
@@ -257,7 +257,7 @@ class KnownNames:
             return (constant,) if isinstance(constant, str) else ANY
         let = next((each for each in watch.parts if each.let == head), None)
         if let is not None:
-            node = _part_of(let, rest)
+            node = let.node.member(*rest)
             return self.of_text(node, let) if node is not None else ANY
         if rest != ["metadata", "name"]:
             return ANY
@@ -291,13 +291,6 @@ class KnownNames:
                     if isinstance(each.target, syntax.Variable) and set_names[each.target.name] == 1:
                         found[each.target.name] = each.value
         return found
-
-
-def _part_of(let: RulePart, path: Iterable[str]) -> YamlNode | None:
-    node: YamlNode | None = let.node
-    for step in path:
-        node = node.value.get(step) if node is not None and isinstance(node.value, dict) else None
-    return node
 
 
 def _names_set_in(tree: syntax.Template) -> Iterator[str]:

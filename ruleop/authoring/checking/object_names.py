@@ -60,7 +60,7 @@ def _check_free_text(found: list[tuple[BodyField, str]], part: RulePart, sources
         for slot in field.slots:
             if slot.place in free:
                 message = f"`{slot.place.expression}` may be any text, and so no valid {what}: {_MAKE_ONE}"
-                findings.warning("invalid-name", message, slot.place.site, word=slot.place.expression, start=part.site)
+                findings.warning("invalid-name", message, slot.place.site, word=slot.place.expression)
 
 
 def _is_of_metadata(node: syntax.Node) -> bool:

@@ -211,7 +211,7 @@ def check_refused_objects(sources: Sources, findings: Findings) -> None:
             found.update(_certain(body, example, part))
         for (site, message), times in found.items():
             if times == visits[site]:
-                findings.mistake("invalid-literal", message, site, start=part.site)
+                findings.mistake("invalid-literal", message, site)
 
 
 def _certain(body: Body, example: _Example, part: RulePart) -> set[tuple[Site, str]]:

@@ -67,31 +67,26 @@ class Findings:
     files: Mapping[str, str]  # the texts of the project's files
     _found: dict[Finding, None] = field(default_factory=dict)
 
-    def mistake(self, code: Code, message: str, site: Site, *, word: str = "", start: Site | None = None) -> None:
-        self._found[Finding(self.with_column(site, word, start), message, "error", code, is_fatal=True)] = None
+    def mistake(self, code: Code, message: str, site: Site, *, word: str = "") -> None:
+        self._found[Finding(self.with_column(site, word), message, "error", code, is_fatal=True)] = None
 
     def error(self, code: Code, message: str, site: Site) -> None:
         self._found[Finding(site, message, "error", code)] = None
 
-    def warning(
-        self, code: Code, message: str, site: Site, *, word: str = "", start: Site | None = None, subject: str = ""
-    ) -> None:
-        place = self.with_column(site, word, start)
-        self._found[Finding(place, message, "warning", code, subject=subject)] = None
+    def warning(self, code: Code, message: str, site: Site, *, word: str = "", subject: str = "") -> None:
+        self._found[Finding(self.with_column(site, word), message, "warning", code, subject=subject)] = None
 
-    def with_column(self, site: Site, word: str, start: Site | None = None) -> Site:
-        """The site with the column of `word` on its line, which Jinja does not provide. In a block scalar, lines are
-        counted from the `|`, so the next line is searched as well. A word before a colon is a YAML key and not a match.
-        `start` is the site of the text."""
-        if site.column or not site.line or not word:
-            return site
-        lines = self.files.get(site.path, "").split("\n")
-        for line in (site.line, site.line + 1):
-            if line > len(lines):
+    def with_column(self, site: Site, *words: str) -> Site:
+        """The site with the column of the first of these words that is on its line, from this place on, which Jinja
+        does not provide. In a block scalar of watches.yaml, lines are counted from the `|`, so the next line is
+        searched as well. A word before a colon is a YAML key and not a match."""
+        lines = self.files.get(site.path, "").split("\n") if site.line else []
+        for line, start in ((site.line, max(site.column - 1, 0)), (site.line + 1, 0)):
+            if line > len(lines) or (line > site.line and site.path.startswith("templates/")):
                 break
-            before = start.column - 1 if start is not None and (start.path, start.line) == (site.path, line) else 0
-            if match := re.compile(rf"(?<![\w.]){re.escape(word)}(?!\w)(?! *:)").search(lines[line - 1], before):
-                return Site(site.path, line, match.start() + 1)
+            for word in filter(None, words):
+                if match := re.compile(rf"(?<![\w.]){re.escape(word)}(?!\w)(?! *:)").search(lines[line - 1], start):
+                    return Site(site.path, line, match.start() + 1)
         return site
 
     @classmethod

@@ -84,7 +84,6 @@ class Link:
     target: str
     site: Site
     word: str = ""  # the name that reads it: an id, or `ready`; empty for dependsOn
-    start: Site | None = None  # the start of the text that reads it
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +130,7 @@ def _links(part: RulePart) -> Iterator[Link]:
         head, *rest = reference.path
         name = rest[0] if head == "ready" and rest else head
         if name in part.view.ready:
-            yield Link(name, reference.site, reference.name, part.site)
+            yield Link(name, reference.site, reference.name)
 
 
 def topological(graph: Mapping[str, Iterable[str]]) -> tuple[str, ...]:

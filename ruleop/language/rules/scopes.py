@@ -95,12 +95,6 @@ class RulePart:
         return self.child is not None and self.child.id == other.view.items_of and self.loop in other.view.items
 
     @property
-    def loop_text(self) -> str:
-        """A template with the loop: it gives the item its values."""
-        assert isinstance(self.compiled, Expression)
-        return f"{{% for {self.loop} in ({self.compiled.source}) %}}{{% endfor %}}"
-
-    @property
     def public(self) -> bool:
         """Whether the value is readable by everyone: in the status, a condition, a message or an Event."""
         return self.key in ("status", "conditions", "validate.message", "expire")
@@ -221,6 +215,16 @@ def written(part: RulePart, library: Library) -> Iterator[syntax.Template]:
         yield library.written_string("{{ " + part.compiled.source + " }}", part.site)
     else:
         yield from library.written_value(part.node).texts
+
+
+def loops_of(part: RulePart, parts: Iterable[RulePart], library: Library) -> list[syntax.Template]:
+    """The loops of `forEach` that give the items their values, as templates."""
+    loops = [(each, each.compiled) for each in parts if each.gives_items_to(part)]
+    return [
+        library.written_string(f"{{% for {each.loop} in ({compiled.source}) %}}{{% endfor %}}", each.site)
+        for each, compiled in loops
+        if isinstance(compiled, Expression)
+    ]
 
 
 # -- what only checks ask ----------------------------------------------------------------------------------------------

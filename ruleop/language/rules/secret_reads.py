@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ruleop.language.rules.scopes import metadata_slots, written
+from ruleop.language.rules.scopes import loops_of, metadata_slots, written
 from ruleop.language.secrets.secrecy import Secrecy, words_of
 from ruleop.language.secrets.secret_values import (
     CHECKSUMS,
@@ -61,7 +61,7 @@ def secrecy_of(
         its_parts = [part for part in parts if part.child is child]
         slots = _NO_SLOTS.union(
             *(
-                slots_of(part, loops_of(part, parts), library, secrets, own, generated=generated)
+                slots_of(part, parts, library, secrets, own, generated=generated)
                 for part in its_parts
                 if part.key in BODY_KEYS
             )
@@ -113,13 +113,9 @@ def _texts(node: YamlNode) -> Iterator[str]:
         yield str(value)
 
 
-def loops_of(part: RulePart, parts: Iterable[RulePart]) -> list[RulePart]:
-    return [each for each in parts if each.gives_items_to(part)]
-
-
 def slots_of(
     part: RulePart,
-    loops: list[RulePart],
+    parts: Iterable[RulePart],
     library: Library,
     secrets: Secrets,
     own: Mapping[str, bool],
@@ -127,12 +123,10 @@ def slots_of(
     generated: bool,
 ) -> frozenset[SlotPlace]:
     ids = {"live", *secrets.many, *secrets.lets}
-    names = part.compiled.names & {*ids, *(loop.loop for loop in loops)}
+    names = part.compiled.names & {*ids, *part.view.items}
     if not names and not any(name in SECRET_FUNCTIONS for name, _ in part.compiled.calls):
         return _NO_SLOTS
-    items = [
-        tree for loop in loops for tree in library.with_run_files(library.written_string(loop.loop_text, loop.site))
-    ]
+    items = [tree for loop in loops_of(part, parts, library) for tree in library.with_run_files(loop)]
     return _NO_SLOTS.union(
         *(
             slots_from(
@@ -248,20 +242,20 @@ def check_secrets(draft: Draft, parts: Iterable[RulePart], library: Library, fin
                 )
             else:
                 continue
-            findings.mistake("secret-data", message, reference.site, word=reference.name, start=part.site)
+            findings.mistake("secret-data", message, reference.site, word=reference.name)
     secrecy = secrecy_of(draft, parts, library, generated=False)
     for part in parts:
         if part.child is None or part.key not in BODY_KEYS | _RECORDED_KEYS:
             continue
         slots = secrecy[part.child.id].slots
         if part.key in _RECORDED_KEYS:
-            slots = slots_of(part, loops_of(part, parts), library, holders, secret_ids(draft), generated=False)
+            slots = slots_of(part, parts, library, holders, secret_ids(draft), generated=False)
         for field, place in _public_slots(part, part.child, slots, library):
             message = (
                 f"`{place.expression}` would expose the data of a Secret in {field}, which everyone can read: "
                 "use its metadata, or a checksum (`sha256`)"
             )
-            findings.mistake("secret-data", message, place.site, word=place.expression, start=part.site)
+            findings.mistake("secret-data", message, place.site, word=place.expression)
 
 
 def _public_slots(

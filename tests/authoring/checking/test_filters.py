@@ -8,7 +8,7 @@ import pytest
 
 from ruleop.authoring.checking.typing.expressions import EXPRESSIONS
 from ruleop.authoring.checking.typing.filters import REFINED
-from ruleop.authoring.checking.typing.inference import FindingSource, Inference, Report, TypeEnvironment
+from ruleop.authoring.checking.typing.inference import Inference, Report, TypeEnvironment
 from ruleop.authoring.checking.typing.types import declared, kind_of, of_data
 from ruleop.errors import RenderError, Site
 from ruleop.language.rules import Findings
@@ -79,5 +79,4 @@ def _inferred(source: str, sample: Any) -> Any:
     inference = Inference(Report(Findings({})), EXPRESSIONS)
     value = LIBRARY.written_string("{{ " + source + " }}", Site("a", 1)).only_value
     assert value is not None
-    with inference.within(FindingSource(Site("a", 1))):
-        return inference.infer(value, TypeEnvironment({"value": of_data(sample)}))
+    return inference.infer(value, TypeEnvironment({"value": of_data(sample)}))

@@ -264,6 +264,20 @@ def test_a_schedule_and_its_zone_are_checked_where_they_are_literals() -> None:
         ]
 
 
+BASE = HEAD + "  {% if spec.note is defined %}\n  {% block inner %}\n  a: b\n  {% endblock %}\n  {% endif %}\n"
+
+
+def test_a_block_is_typed_at_its_place_in_the_file_that_is_extended() -> None:
+    def found(block: str, base: str = BASE) -> list[str]:
+        text = "{% extends 'base.yaml' %}\n{% set size = spec.size %}\n{% block inner %}\n" + block + "{% endblock %}\n"
+        return said(findings("children: {body: {template: body.yaml}}", body=text, base=base))
+
+    assert found("  a: '{{ spec.note }}{{ size }}'\n") == []
+    (message,) = found("  a: '{{ spec.nto }}'\n")
+    assert message.startswith("error unknown-field: spec.nto is not in the schema")
+    assert found("  a: '{{ spec.note }}'\n", BASE.replace("spec.note is defined", "spec.debug")) == [NOTE]
+
+
 def test_a_namespace_is_text() -> None:
     assert of("a: b", """namespace: "{{ spec.hosts }}" """, watch="reach: cluster") == [
         "error type-mismatch: spec.hosts is a list, and text is needed here"

@@ -41,7 +41,7 @@ spec: {a: '{{ now() }}'}
 >> templates/e.yaml:4:15: `now` is random: only the body of a child with `apply: {strategy: create-only}` may use it
 >> watches.yaml:4:16: `now` is random: only the body of a child with `apply: {strategy: create-only}` may use it
 >> watches.yaml:6:86: `random_password` is random: only the body of a child with `apply: {strategy: create-only}` may use it
->> watches.yaml:8:68: `now` in metadata.name would create another object each time: derive the name from the CR
+>> watches.yaml:8:74: `now` in metadata.name would create another object each time: derive the name from the CR
 >> watches.yaml:11:34: `now` is random: only the body of a child with `apply: {strategy: create-only}` may use it
 
 == a random name behind a variable, and in a macro
@@ -68,7 +68,7 @@ children:
   c: {object: {apiVersion: v1, kind: Secret, metadata: {name: c}, stringData: {x: "{{ htpasswd('a', 'b') }}"}}, apply: {strategy: create-only}}
 >> watches.yaml:4:16: `genCA` is random: only the body of a child with `apply: {strategy: create-only}` may use it
 >> watches.yaml:6:89: `htpasswd` is random: only the body of a child with `apply: {strategy: create-only}` may use it
->> watches.yaml:7:65: `genSelfSignedCert` in metadata.name would create another object each time: derive the name from the CR
+>> watches.yaml:7:69: `genSelfSignedCert` in metadata.name would create another object each time: derive the name from the CR
 
 == a renewal before the certificate is made
 children:

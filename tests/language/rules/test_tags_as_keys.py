@@ -29,7 +29,7 @@ def test_the_names_in_a_tag_and_in_what_it_holds_are_checked():
 
 def test_a_loop_cannot_set_a_name_with_a_meaning():
     found, _ = said(watch(OBJECT.replace("LIST", "spec.list").replace("for each", "for spec")))
-    assert found == 'watches.yaml:12:11: a template cannot set "spec", which is already defined: choose another name'
+    assert found == 'watches.yaml:12:19: a template cannot set "spec", which is already defined: choose another name'
 
 
 def test_the_items_of_a_child_and_those_of_a_loop_have_different_names():

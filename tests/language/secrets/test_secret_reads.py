@@ -77,10 +77,10 @@ children:
   b: {once: "v-{{ again }}", object: {apiVersion: batch/v1, kind: Job, metadata: {name: b}, spec: {template: {}}}}
   c: {schedule: "{{ creds.data.at | b64decode }}", timeZone: "{{ creds.data.zone }}", object: {apiVersion: batch/v1, kind: Job, metadata: {name: c}, spec: {template: {}}}}
   d: {once: "{{ creds.data.id | sha256 }} {{ creds.metadata.resourceVersion }}", object: {apiVersion: batch/v1, kind: Job, metadata: {name: d}, spec: {template: {}}}}
->> watches.yaml:9:15: `creds.data.id` would expose the data of a Secret in `once` of the child a, which everyone can read: use its metadata, or a checksum (`sha256`)
->> watches.yaml:10:15: `again` would expose the data of a Secret in `once` of the child b, which everyone can read: use its metadata, or a checksum (`sha256`)
->> watches.yaml:11:19: `creds.data.at | b64decode` would expose the data of a Secret in `schedule` of the child c, which everyone can read: use its metadata, or a checksum (`sha256`)
->> watches.yaml:11:64: `creds.data.zone` would expose the data of a Secret in `timeZone` of the child c, which everyone can read: use its metadata, or a checksum (`sha256`)
+>> watches.yaml:9:19: `creds.data.id` would expose the data of a Secret in `once` of the child a, which everyone can read: use its metadata, or a checksum (`sha256`)
+>> watches.yaml:10:21: `again` would expose the data of a Secret in `once` of the child b, which everyone can read: use its metadata, or a checksum (`sha256`)
+>> watches.yaml:11:23: `creds.data.at | b64decode` would expose the data of a Secret in `schedule` of the child c, which everyone can read: use its metadata, or a checksum (`sha256`)
+>> watches.yaml:11:68: `creds.data.zone` would expose the data of a Secret in `timeZone` of the child c, which everyone can read: use its metadata, or a checksum (`sha256`)
 
 == secret in whole objects
 observe:

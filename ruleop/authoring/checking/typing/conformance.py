@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ruleop.authoring.checking.typing.inference import FindingSource, Report, last_name
+from ruleop.authoring.checking.typing.inference import Report, last_name
 from ruleop.authoring.checking.typing.operators import field as field_of
 from ruleop.authoring.checking.typing.types import (
     SCALARS,
@@ -115,14 +115,12 @@ class TypeProblem:
 
 Anchor = tuple[str, int, str]
 """A place in a template: its file, its line, and the key or value there."""
-Compared = tuple["Counter[Anchor]", "dict[tuple[Anchor, TypeProblem], int]"]
-"""The places of a slot that were compared with its schema, and the problems."""
 
 
 @dataclass(slots=True)
 class Conformance:
     """The problems of one body in all its variants. One counts if every visit of its place has it: a variant may be one
-    that no custom resource leads to."""
+    that no custom resource leads to. Parts that variants share are visited once."""
 
     kind: str  # for messages
     types: Types
@@ -130,12 +128,14 @@ class Conformance:
     requires: bool = True  # whether a required field has to be there
     visits: Counter[Anchor] = field(default_factory=Counter)
     found: dict[tuple[Anchor, TypeProblem], int] = field(default_factory=dict)
-    compared: dict[tuple[Any, ...], Compared] = field(default_factory=dict)
+    compared: dict[Any, object] = field(default_factory=dict)  # with what keeps the ids in a key unique
 
     def problems(self) -> list[TypeProblem]:
         return [problem for (anchor, problem), times in self.found.items() if times == self.visits[anchor]]
 
     def check(self, body: Node, node: SchemaNode | None, path: str) -> None:
+        if self._is_compared(body, id(body), node, path):
+            return
         if isinstance(body, BodyMembers):
             self._members(body, node, path)
         elif isinstance(body, Items):
@@ -289,21 +289,17 @@ class Conformance:
             self._add(problem, anchor)
 
     def _slot(self, found: Type, node: SchemaNode | None, path: str, slot: TypedSlot) -> None:
-        """Compares the type of a slot with its place, once for all variants of the body."""
-        if found.node is None or found.fields is not None or found.elements is not None:
-            return self._value(found, node, path, slot)
-        key = slot.site, slot.expression, path, node, found
-        if key not in self.compared:
-            outer = self.visits, self.found
-            self.visits, self.found = Counter(), {}
+        """Compares the type of a slot with its place."""
+        is_declared = found.node is not None and found.fields is None and found.elements is None
+        if not (is_declared and self._is_compared(found, found, node, path, slot.site, slot.expression)):
             self._value(found, node, path, slot)
-            self.compared[key] = self.visits, self.found
-            self.visits, self.found = outer
-        visits, problems = self.compared[key]
-        self.visits.update(visits)
-        for each, times in problems.items():
-            self.found[each] = self.found.get(each, 0) + times
-        return None
+
+    def _is_compared(self, what: object, *key: object) -> bool:
+        """Whether the same was compared in another variant."""
+        if key in self.compared:
+            return True
+        self.compared[key] = what
+        return False
 
     def _value(self, found: Type, node: SchemaNode | None, path: str, slot: TypedSlot, *, depth: int = 0) -> None:
         """Compares the type of a value with its place."""
@@ -488,6 +484,4 @@ class BodyChecks:
 
     def _write(self, conformance: Conformance) -> None:
         for problem in conformance.problems():
-            source = FindingSource(problem.site, is_file=not problem.site.column)
-            site = self.report.place(source, problem.site, problem.words)
-            self.report.at(problem.code, problem.message, site, warn=problem.warn)
+            self.report.add(problem.code, problem.message, problem.site, *problem.words, warn=problem.warn)

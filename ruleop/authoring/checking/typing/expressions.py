@@ -80,7 +80,7 @@ def _apply(
         found = below(item, name)
         if found.problem is not None:
             problem = found.problem
-            inference.report.add(problem.code, problem.message, inference.source, node.site, name)
+            inference.report.add(problem.code, problem.message, node.site, name)
         return found
 
     def apply(name: str, item: Type) -> Type:

@@ -6,10 +6,10 @@ A value is *used* where its absence fails: printed, compared, tested for truth, 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
 from dataclasses import field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from ruleop.authoring.checking.typing import operators
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping
 
     from ruleop.authoring.checking.typing.operators import Lookup
-    from ruleop.language.rules import Findings, Severity
+    from ruleop.language.rules import Findings
     from ruleop.language.rules.check_ids import Code
 
 
@@ -177,28 +177,12 @@ def _finding(node: Any, what_to_do: str) -> ConstantOperand:
 # counts if it holds in one.
 
 
-@dataclass(frozen=True, slots=True)
-class FindingSource:
-    """The text that is being read: a file of templates/, or a string of watches.yaml."""
-
-    start: Site  # of the text
-    is_file: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    severity: Severity
-    code: Code
-    message: str
-    site: Site
-
-
 @dataclass(slots=True)
 class _Visits:
     """The evaluations of a step: their number and their findings."""
 
     count: int = 0
-    entries: list[_Entry] = field(default_factory=list)
+    found: list[Callable[[], None]] = field(default_factory=list)
     node: object = None  # kept, so that its id stays unique
 
 
@@ -225,9 +209,10 @@ class Report:
         finally:
             self._silent -= 1
 
-    def add(self, code: Code, message: str, source: FindingSource, at: Site, *words: str, warn: bool = False) -> None:
+    def add(self, code: Code, message: str, at: Site, *words: str, warn: bool = False) -> None:
+        """`words`: one of them is at the place of the finding, if it is on the line."""
         if not self._silent:
-            self._write(_Entry("warning" if warn else "error", code, message, self.place(source, at, words)))
+            self._finding(code, message, at, words, warn=warn)()
 
     def visit(self, node: object, code: Code) -> None:
         """Counts an evaluation of a step or a condition, which may have such a finding."""
@@ -236,46 +221,22 @@ class Report:
             visits.count += 1
             visits.node = node
 
-    def add_if_always(
-        self, node: object, code: Code, message: str, source: FindingSource, at: Site, *words: str, warn: bool = False
-    ) -> None:
+    def add_if_always(self, node: syntax.Node, code: Code, message: str, *words: str, warn: bool = False) -> None:
         """A finding of a visited node, which counts only if all visits have it."""
         if not self._silent:
-            entry = _Entry("warning" if warn else "error", code, message, self.place(source, at, words))
-            self._visits[id(node), code].entries.append(entry)
+            self._visits[id(node), code].found.append(self._finding(code, message, node.site, words, warn=warn))
 
     def close(self) -> None:
         """Writes the findings that hold in all visits."""
         for visits in self._visits.values():
-            if visits.entries and len(visits.entries) == visits.count:
-                self._write(visits.entries[0])
+            if visits.found and len(visits.found) == visits.count:
+                visits.found[0]()
         self._visits.clear()
 
-    def at(self, code: Code, message: str, site: Site, *, warn: bool = False) -> None:
-        """A finding whose place is known."""
-        if not self._silent:
-            self._write(_Entry("warning" if warn else "error", code, message, site))
-
-    def _write(self, entry: _Entry) -> None:
-        add = self.findings.warning if entry.severity == "warning" else self.findings.mistake
-        add(entry.code, entry.message, entry.site)
-
-    def place(self, source: FindingSource, at: Site, words: tuple[str, ...]) -> Site:
-        """The site of the first of these words that is on the line. In a block scalar, lines are counted from the `|`,
-        so the next line is searched as well."""
-        site = Site(at.path, max(at.line, 1))
-        lines = self.findings.files.get(site.path, "").split("\n")
-        for number in (site.line,) if source.is_file else (site.line, site.line + 1):
-            if number > len(lines):
-                break
-            is_first = not source.is_file and number == source.start.line
-            start = max(source.start.column - 1, 0) if is_first else 0
-            for word in filter(None, words):
-                if match := re.compile(rf"(?<!\w){re.escape(word)}(?!\w)").search(lines[number - 1], start):
-                    return Site(site.path, number, match.start() + 1)
-        if not source.is_file and site.line == source.start.line:
-            return source.start
-        return site
+    def _finding(self, code: Code, message: str, at: Site, words: tuple[str, ...], *, warn: bool) -> Callable[[], None]:
+        """The function that writes it."""
+        write = self.findings.warning if warn else self.findings.mistake
+        return partial(write, code, message, self.findings.with_column(at, *words))
 
 
 # -- expressions -------------------------------------------------------------------------------------------------------
@@ -335,7 +296,6 @@ class Inference:
     def __init__(self, report: Report, visits: Mapping[type[syntax.Node], Visit]) -> None:
         self.report = report
         self.visits = visits
-        self.source: FindingSource
         self.run_macro: Callable[[Any, Any, TypeEnvironment], Type] = lambda *_: STRING
         self.run_file: Callable[[str, TypeEnvironment], TypeEnvironment] = lambda _, env: env
         self.base: TypeEnvironment = TypeEnvironment()  # the names of the rule, which `render` sees
@@ -346,14 +306,6 @@ class Inference:
         self.lets: dict[tuple[int, int, int], tuple[Type, TypeEnvironment, Type]] = {}
         self._constants: dict[int, syntax.Node] = {}  # those that are reported, kept so that their ids stay unique
 
-    @contextmanager
-    def within(self, source: FindingSource) -> Iterator[None]:
-        outer, self.source = self.source if hasattr(self, "source") else source, source
-        try:
-            yield
-        finally:
-            self.source = outer
-
     def quiet(self, node: syntax.Node, env: TypeEnvironment) -> Type:
         with self.report.silence():
             return self.infer(node, env)
@@ -362,7 +314,7 @@ class Inference:
 
     def problem(self, code: Code, message: str, node: syntax.Node, *words: str, warn: bool = False) -> None:
         if code == "unknown-field" or not self.report.is_silent:
-            self.report.add(code, message, self.source, node.site, *words, warn=warn)
+            self.report.add(code, message, node.site, *words, warn=warn)
 
     def use(self, value: Type, node: syntax.Node, *, omits: bool = False) -> Type:
         """The value where it is needed. `omits`: it may be `omit`."""
@@ -381,7 +333,7 @@ class Inference:
                 self.problem("unknown-field", undefined.hint, node, *words)
             return UNKNOWN if not value.kinds else value.defined()
         if undefined.reason == "no-spec":
-            self.report.at("maybe-missing", NO_SPEC, self.kind_site, warn=True)
+            self.report.add("maybe-missing", NO_SPEC, self.kind_site, warn=True)
             return value.defined()
         message = missing_message(undefined, source_of(node), certain=not value.kinds)
         self.problem("maybe-missing", message, node, *words, warn=bool(value.kinds))
@@ -410,7 +362,7 @@ class Inference:
         if problem is None:
             return
         last = words[0].rpartition(".")[2] if words and words[0] else ""
-        self.report.add_if_always(node, problem.code, problem.message, self.source, node.site, *words, last)
+        self.report.add_if_always(node, problem.code, problem.message, *words, last)
 
     def condition(self, node: syntax.Node, env: TypeEnvironment) -> bool | None:
         """Whether a condition holds; None if that depends on the values."""
@@ -437,7 +389,7 @@ class Inference:
             code, message = outcome.problem
             words = (source_of(left[1]), source_of(right[1]))
             warn = outcome.is_possible or code != "type-mismatch"
-            self.report.add_if_always(node, code, message, self.source, node.site, *words, warn=warn)
+            self.report.add_if_always(node, code, message, *words, warn=warn)
         return outcome.truth
 
     def report_constants(self, condition: syntax.Node, *, allowed: Container[Any] = ()) -> None:
@@ -450,4 +402,4 @@ class Inference:
     def report_always(self, node: syntax.Node, truth: bool, why: str) -> None:
         message = f"this is always {str(truth).lower()}: {why}"
         words = source_of(node.value) if isinstance(node, (syntax.Test, syntax.Filter)) else source_of(node)
-        self.report.add_if_always(node, "constant-condition", message, self.source, node.site, words, warn=True)
+        self.report.add_if_always(node, "constant-condition", message, words, warn=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.authoring.checking.typing import narrowing
 from ruleop.authoring.checking.typing.expressions import EXPRESSIONS
 from ruleop.authoring.checking.typing.filters import items_of
-from ruleop.authoring.checking.typing.inference import FindingSource, Inference, Report, TypeEnvironment, joined
+from ruleop.authoring.checking.typing.inference import Inference, Report, TypeEnvironment, joined
 from ruleop.authoring.checking.typing.types import (
     BOOLEAN,
     CAPTURED,
@@ -28,9 +28,8 @@ from ruleop.authoring.checking.typing.types import (
     join,
     misfit,
 )
-from ruleop.errors import Site
 from ruleop.language.templates import syntax
-from ruleop.language.templates.syntax import find, source_of
+from ruleop.language.templates.syntax import source_of
 from ruleop.values import dataclass
 
 if TYPE_CHECKING:
@@ -55,7 +54,6 @@ class TypedMacro:
     """A macro, or the body of a `call` block, with the names of its file."""
 
     node: syntax.Macro | syntax.CallBlock
-    source: FindingSource
     names: dict[str, Type]
 
 
@@ -67,7 +65,6 @@ class Runner:
     inference: Inference
     printed: dict[int, Type] = field(default_factory=dict)
     depth: int = 0
-    _blocks: dict[str, tuple[syntax.Block, FindingSource]] = field(default_factory=dict)
     _running: list[str] = field(default_factory=list)
 
     @classmethod
@@ -86,21 +83,10 @@ class Runner:
         self._running.append(name)
         self.depth += 1
         try:
-            with self.inference.within(FindingSource(Site(self.library.source(name).path, 1), is_file=True)):
-                return self._template(self.library.written_tree(name), env)
+            return self.block(self.library.templates.file(name).form.body, env)
         finally:
             self.depth -= 1
             self._running.pop()
-
-    def _template(self, tree: syntax.Template, env: TypeEnvironment) -> TypeEnvironment:
-        parent = next((node for node in tree.body if isinstance(node, syntax.Extends)), None)
-        if parent is None:
-            return self.block(tree.body, env)
-        for node in find(tree, syntax.Block):
-            self._blocks.setdefault(node.name, (node, self.inference.source))
-        ignored = (syntax.Extends, syntax.Block, syntax.Data, syntax.Print)
-        env = self.block((node for node in tree.body if not isinstance(node, ignored)), env)
-        return self.file(parent.file, env)
 
     def block(self, body: Iterable[syntax.Stmt], env: TypeEnvironment) -> TypeEnvironment:
         before = ""  # the text of a line before what is printed in it
@@ -114,8 +100,6 @@ class Runner:
                 case syntax.Print():
                     self._print(node.value, env)
                     before += "x"
-                case syntax.Extends():
-                    pass
                 case _:
                     env, before = _STATEMENTS[type(node)](self, node, env), ""
         return env
@@ -195,11 +179,11 @@ class Runner:
         return env
 
     def macro(self, node: syntax.Macro, env: TypeEnvironment) -> TypeEnvironment:
-        code = TypedMacro(node, self.inference.source, {})
+        code = TypedMacro(node, {})
         return env.with_names({node.name: replace(OTHER, code=code)})
 
     def call_block(self, node: syntax.CallBlock, env: TypeEnvironment) -> TypeEnvironment:
-        caller = replace(OTHER, code=TypedMacro(node, self.inference.source, {}))
+        caller = replace(OTHER, code=TypedMacro(node, {}))
         self.inference.infer(node.call, env.with_names({"caller": caller}))
         self.record(node, _TEXT)
         return env
@@ -233,10 +217,8 @@ class Runner:
                 each.code.names.update(found)
         return found
 
-    def override(self, node: syntax.Block, env: TypeEnvironment) -> TypeEnvironment:
-        found, source = self._blocks.get(node.name, (node, self.inference.source))
-        with self.inference.within(source):
-            self.block(found.body, env)
+    def part(self, node: syntax.Block, env: TypeEnvironment) -> TypeEnvironment:
+        self.block(node.body, env)
         return env
 
     # -- macros --------------------------------------------------------------------------------------------------------
@@ -252,8 +234,7 @@ class Runner:
         inner = env.with_names(code.names).with_names(given)
         self.depth += 1
         try:
-            with inference.within(code.source):
-                self.block(code.node.body, inner)
+            self.block(code.node.body, inner)
         finally:
             self.depth -= 1
         return _TEXT
@@ -302,5 +283,5 @@ _STATEMENTS: dict[type[syntax.Node], Callable[[Runner, Any, TypeEnvironment], Ty
     syntax.Include: Runner.include,
     syntax.Import: Runner.imported,
     syntax.FromImport: Runner.imported_names,
-    syntax.Block: Runner.override,
+    syntax.Block: Runner.part,
 }

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from ruleop.authoring.checking.typing import narrowing
 from ruleop.authoring.checking.typing.conformance import BodyChecks
 from ruleop.authoring.checking.typing.filters import items_of, members_of
-from ruleop.authoring.checking.typing.inference import FindingSource, Inference, Let, Report, TypeEnvironment
+from ruleop.authoring.checking.typing.inference import Inference, Let, Report, TypeEnvironment
 from ruleop.authoring.checking.typing.statements import Runner
 from ruleop.authoring.checking.typing.types import (
     BOOLEAN,
@@ -305,15 +305,14 @@ class WatchTypes:
             self.runner.file(compiled.name, env)
             return UNKNOWN
         if isinstance(compiled, Expression):
-            with self.inference.within(FindingSource(compiled.site)):
-                node = expression_node(self.library, compiled)
-                if part.key in _CONDITIONS:
-                    self.inference.condition(node, env)
-                    with self.inference.report.silence():
-                        return self.inference.used(node, env)
-                if part.key == "conditions":
-                    self.inference.report_constants(node, allowed=_STATUSES)
-                return self.inference.used(node, env)
+            node = expression_node(self.library, compiled)
+            if part.key in _CONDITIONS:
+                self.inference.condition(node, env)
+                with self.inference.report.silence():
+                    return self.inference.used(node, env)
+            if part.key == "conditions":
+                self.inference.report_constants(node, allowed=_STATUSES)
+            return self.inference.used(node, env)
         tags = self.library.written_value(part.node).tags if isinstance(compiled, Tree) else {}
         found = self.value(part.node, env, tags)
         if isinstance(compiled, StringTemplate):
@@ -324,11 +323,11 @@ class WatchTypes:
         """A value that is used as text, such as a namespace or a message."""
         if found.is_known and found.kinds and found.kinds <= CONTAINERS:
             message = f"{compiled.quotation} is {describe(found.kinds)}, and text is needed here"
-            self.inference.report.at("type-mismatch", message, part.site)
+            self.inference.report.add("type-mismatch", message, part.site)
         if (fault := _FAULTS.get(part.key)) is not None and found.constants and found.node is None:
             wrong = sorted(filter(None, (fault(str(value)) for _, value in found.constants)))
             if wrong:
-                self.inference.report.at("invalid-literal", wrong[0], part.site)
+                self.inference.report.add("invalid-literal", wrong[0], part.site)
 
     def value(self, node: YamlNode, env: TypeEnvironment, tags: Mapping[Site, syntax.Template]) -> Type:
         """The type of a value of watches.yaml whose strings contain templates. `tags`: those in it."""
@@ -362,24 +361,22 @@ class WatchTypes:
     def _tag(self, site: Site, env: TypeEnvironment, tags: Mapping[Site, syntax.Template]) -> None:
         """Runs what a tag holds, with the `elif` and `else` that follow it."""
         if site in tags:
-            with self.inference.within(FindingSource(site)):
-                self.runner.block(tags[site].body, env)
+            self.runner.block(tags[site].body, env)
 
     def text(self, text: str, site: Site, env: TypeEnvironment) -> Type:
         """The type of a string, which keeps the type of a single slot."""
         if not has_templates(text):
             return STRING
         tree = self.library.written_string(text, site)
-        with self.inference.within(FindingSource(site)):
-            slot = tree.only_value
-            if slot is None:
-                self.runner.block(tree.body, env)
-                return STRING
-            found = self.inference.infer(slot, env)
-            self.runner.record(slot, found)
-            used = self.inference.use(found, slot, omits=True)
-            waits = found.undefined is not None and found.undefined.waits
-            return found if waits else used
+        slot = tree.only_value
+        if slot is None:
+            self.runner.block(tree.body, env)
+            return STRING
+        found = self.inference.infer(slot, env)
+        self.runner.record(slot, found)
+        used = self.inference.use(found, slot, omits=True)
+        waits = found.undefined is not None and found.undefined.waits
+        return found if waits else used
 
     # -- values of let -------------------------------------------------------------------------------------------------
 
@@ -501,7 +498,7 @@ class WatchTypes:
         if iterated.is_known and wrong and "other" not in iterated.kinds:
             assert isinstance(part.compiled, Expression)
             message = f"{part.compiled.source} {wrong}: forEach needs a list or a mapping"
-            self.inference.report.at("type-mismatch", message, part.site, warn=possible)
+            self.inference.report.add("type-mismatch", message, part.site, warn=possible)
 
 
 def expression_node(library: Library, part: Expression) -> syntax.Expr:

@@ -74,7 +74,7 @@ def _check_random(parts: Iterable[RulePart], library: Library, findings: Finding
                 message = (
                     f"`{name}` is random: only the body of a child with `apply: {{strategy: create-only}}` may use it"
                 )
-                findings.mistake("random", message, site, word=name, start=part.site)
+                findings.mistake("random", message, site, word=name)
             continue
         for name, site in calls:
             if (package := FUNCTIONS[name].package) and importlib.util.find_spec(package) is None:
@@ -82,7 +82,7 @@ def _check_random(parts: Iterable[RulePart], library: Library, findings: Finding
                     f"`{name}` needs the Python package {package}, which is not installed: "
                     "pip install 'ruleop[certificates]'"
                 )
-                findings.mistake("template", message, site, word=name, start=part.site)
+                findings.mistake("template", message, site, word=name)
         random = slots_from(origins_of([*written(part, library)], {}, functions=NONDETERMINISTIC), is_made)
         for field in ("name", "namespace"):
             for slot in (each for each in metadata_slots(part, field, library) if each.place in random):
@@ -91,7 +91,7 @@ def _check_random(parts: Iterable[RulePart], library: Library, findings: Finding
                     f"`{name}` in metadata.{field} would create another object each time: "
                     f"derive the {field} from the CR"
                 )
-                findings.mistake("random", message, slot.place.site, word=name, start=part.site)
+                findings.mistake("random", message, slot.place.site, word=name)
 
 
 _CHANGES_WITH_EACH_WRITE: Final = frozenset({"resourceVersion", "managedFields"})
@@ -121,7 +121,7 @@ def _check_request_ids(parts: Iterable[RulePart], library: Library, findings: Fi
                     f"`{name}` changes whenever {reason}, so it would run without end: use a field of the spec, or "
                     "`metadata.generation`"
                 )
-                findings.mistake("random", message, site, word=name.partition(".")[0], start=part.site)
+                findings.mistake("random", message, site, word=name.partition(".")[0])
 
 
 def _changing_parts(part: RulePart, library: Library, lets: Mapping[str, str]) -> Iterator[tuple[str, str, Site]]:
@@ -189,10 +189,10 @@ def _check_time(parts: Iterable[RulePart], library: Library, findings: Findings)
                     f"{part.view.title} cannot depend on the time, as `{name}` does: use it in `when`, or where it "
                     "decides a value of a field"
                 )
-                findings.mistake("out-of-place", message, site, word=name, start=part.site)
+                findings.mistake("out-of-place", message, site, word=name)
         if calls:
             for tree in written(part, library):
-                _check_calls(tree, part, findings)
+                _check_calls(tree, findings)
 
 
 _DAYS: Final = {"genCA": (1, 3650), "genSignedCert": (3, 365), "genSelfSignedCert": (3, 365)}
@@ -221,13 +221,13 @@ def _days(call: syntax.Call, position: int, default: int) -> int | None:
     return value.value if isinstance(value, syntax.Const) and isinstance(value.value, int) else None
 
 
-def _check_calls(tree: syntax.Template, part: RulePart, findings: Findings) -> None:
+def _check_calls(tree: syntax.Template, findings: Findings) -> None:
     for call in find(tree, syntax.Call):
         name, site = call.name, call.site
         if name not in _PARAMETERS:
             continue
         for problem in _call_problems(name, call):
-            findings.mistake("wrong-value", problem, site, word=name, start=part.site)
+            findings.mistake("wrong-value", problem, site, word=name)
 
 
 def _call_problems(name: str, call: syntax.Call) -> Iterator[str]:

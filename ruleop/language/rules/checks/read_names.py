@@ -125,7 +125,7 @@ def _check_read_names(
         for name, site in part.compiled.assigned:
             if name in ALWAYS or name in known:
                 message = f'a template cannot set "{name}", which is already defined: choose another name'
-                findings.mistake("taken-name", message, site, word=name, start=part.site)
+                findings.mistake("taken-name", message, site, word=name)
         for reference in part.compiled.references:
             _check_reference(draft, part, reference, findings)
 
@@ -143,10 +143,10 @@ def _report_unknown(draft: Draft, part: RulePart, name: str, fields: Mapping[str
     read = [*part.compiled.references, *(Reference((called,), site) for called, site in part.compiled.calls)]
     site = next((reference.site for reference in read if reference.name == name), part.compiled.site)
     if reason := _why_not_visible(draft, part, name):
-        findings.mistake("out-of-place", reason, site, word=name, start=part.site)
+        findings.mistake("out-of-place", reason, site, word=name)
     elif any(called == name for called, _ in part.compiled.calls):
         instead = f": {hint}" if (hint := instead_of(name)) else did_you_mean_quoted(name, FUNCTION_NAMES)
-        findings.mistake("unknown-name", f'unknown function "{name}"{instead}', site, word=name, start=part.site)
+        findings.mistake("unknown-name", f'unknown function "{name}"{instead}', site, word=name)
     else:
         hint = f"write {boolean}" if (boolean := _BOOLEANS.get(name.lower())) else instead_of(name)
         meant = f' (did you mean "spec.{fields[name]}"?)' if name in fields else ""
@@ -154,7 +154,7 @@ def _report_unknown(draft: Draft, part: RulePart, name: str, fields: Mapping[str
             meant = ": a file of `render()` sees no name that its caller has `set`; include it, or use `let`"
         instead = meant or did_you_mean_quoted(name, part.view.names) or (f": {hint}" if hint else "")
         message = f'"{name}" is not known in {part.view.title}{instead}'
-        findings.mistake("unknown-name", message, site, word=name, start=part.site)
+        findings.mistake("unknown-name", message, site, word=name)
 
 
 def _why_not_visible(draft: Draft, part: RulePart, name: str) -> str:
@@ -204,10 +204,10 @@ def _check_reference(draft: Draft, part: RulePart, reference: Reference, finding
     step = rest[0] if rest else None
     if head == "cr" and step == "status" and not part.view.reads_status:
         message = _why_not_visible(draft, part, "status")
-        findings.mistake("out-of-place", message, reference.site, word=head, start=part.site)
+        findings.mistake("out-of-place", message, reference.site, word=head)
     elif head == "vars" and step is not None and step not in draft.vars:
         message = f'vars has no "{step}"{did_you_mean_quoted(step, draft.vars)}'
-        findings.warning("unknown-name", message, reference.site, word=head, start=part.site)
+        findings.warning("unknown-name", message, reference.site, word=head)
     elif head in ("live", "ready") and head in part.view.names:
         ids = part.view.live if head == "live" else part.view.ready
         if step not in ids:
@@ -216,7 +216,7 @@ def _check_reference(draft: Draft, part: RulePart, reference: Reference, finding
             )
             if step is not None:
                 message = f"`{head}.{step}`: {_why_no_id(draft, part, step, ids)}"
-            findings.mistake("unknown-id", message, reference.site, word=head, start=part.site)
+            findings.mistake("unknown-id", message, reference.site, word=head)
 
 
 def _why_no_id(draft: Draft, part: RulePart, step: str, ids: frozenset[str]) -> str:
@@ -281,13 +281,13 @@ def _check_lets(draft: Draft, parts: Iterable[RulePart], findings: Findings) -> 
             let_names = names_read_by_let(draft, name)
             if part.observed and (observed := sorted(let_names & set(draft.observed))):
                 message = f"`observe` cannot read the let `{name}`, which reads the observed `{observed[0]}`"
-                findings.mistake("out-of-place", message, reference.site, word=name, start=part.site)
+                findings.mistake("out-of-place", message, reference.site, word=name)
             if part.key == "status" and "status" in let_names:
                 message = (
                     f"`status` cannot read the let `{name}`, which reads `status`: "
                     "the status would change what it reads"
                 )
-                findings.mistake("out-of-place", message, reference.site, word=name, start=part.site)
+                findings.mistake("out-of-place", message, reference.site, word=name)
 
 
 # -- order -------------------------------------------------------------------------------------------------------------
@@ -305,7 +305,7 @@ def _check_cycles(children: Mapping[str, ChildDraft], read: Mapping[str, ChildRe
         if not cycle:
             continue  # it comes after a cycle
         first = cycle[0]
-        findings.mistake("cycle", _cycle_message(name, cycle, findings), first.site, word=first.word, start=first.start)
+        findings.mistake("cycle", _cycle_message(name, cycle, findings), first.site, word=first.word)
         unordered -= {link.target for link in cycle}
 
 
@@ -334,7 +334,7 @@ def _cycle_message(start: str, cycle: list[Link], findings: Findings) -> str:
     source = start
     links = []
     for link in cycle:
-        site = findings.with_column(link.site, link.word, link.start)
+        site = findings.with_column(link.site, link.word)
         links.append(f'"{source}" {"reads" if link.word else "depends on"} "{link.target}" ({site})')
         source = link.target
     return f"a cycle: {', '.join(links)}; break it by reading the existing object with `live.<id>`, which does not wait"

@@ -603,24 +603,17 @@ class BodyWalk:
         return self._named(node, scope)
 
     def _one_of(self, node: syntax.Conditional, scope: Scope) -> Options:
-        sides = (node.then, node.otherwise)
-        are_pieces = [self._may_be_piece(each, scope) for each in sides]
-        if not any(are_pieces):
+        sides = [self._values(each, scope) for each in (node.then, node.otherwise)]
+        are_known = [any(value is not None for _, value in side) for side in sides]
+        if not any(are_known):
             return _UNKNOWN
         test = self._formula(node.test, scope)
         found: list[tuple[Needs, Any]] = []
         for number, side in enumerate(sides):
-            needs = ((test, not number),)
-            if are_pieces[number]:
-                self._reach(TakenBranch(id(node), number), needs)
-            found += (((*needs, *inner), value) for inner, value in self._values(side, scope))
+            if are_known[number]:
+                self._reach(TakenBranch(id(node), number), ((test, not number),))
+            found += ((((test, not number), *inner), value) for inner, value in side)
         return tuple(found)
-
-    def _may_be_piece(self, node: syntax.Node | None, scope: Scope) -> bool:
-        while isinstance(node, syntax.Filter) and _keeps_text(node):
-            node = node.value
-        found = self._named(node.function if isinstance(node, syntax.Call) else node, scope)
-        return any(isinstance(each, (WalkedPiece, _Macro)) for _, each in found)
 
     def _named(self, node: syntax.Node | None, scope: Scope) -> Options:
         """The values of a name, or of a member of an imported file or of `self`."""

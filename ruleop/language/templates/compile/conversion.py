@@ -265,7 +265,8 @@ class _Conversion:
         line = node.lineno or 1
         site = self._sites.get(line)
         if site is None:
-            site = self._sites[line] = Site(self.start.path, max(self.start.line, 1) + line - 1)
+            first = self.start if not self.is_file else Site(self.start.path, max(self.start.line, 1))
+            site = self._sites[line] = first if line == 1 else Site(first.path, max(first.line, 1) + line - 1)
         return site
 
     def place(self) -> SlotPlace:
