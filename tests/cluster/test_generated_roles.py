@@ -23,6 +23,8 @@ OWN = [path.parent for path in sorted((ROOT / "tests/projects").rglob("watches.y
 WHOLE = [ROOT, ROOT / "examples/postgres", *OWN, EVERY]
 EXAMPLES = [path.parent for path in sorted((ROOT / "examples").rglob("watches.yaml")) if path.parent not in WHOLE]
 KEY = Pair("update", "secrets")
+SOMETIMES = {Pair("patch", "jobs.batch")}
+"""A Job that has ended may be gone before somebody changes it."""
 GRANTED: set[Pair] = set()
 USED: set[Pair] = set()
 
@@ -72,7 +74,7 @@ def test_the_generated_roles_suffice_for_a_whole_life(
 def test_every_permission_is_used_by_some_project() -> None:
     """But those that the API server looks up itself when a child grants them, and those of what no example does: the
     tests below take such permissions away."""
-    assert {each for each in GRANTED - USED if each.verb not in GRANTING} == {
+    assert {each for each in GRANTED - USED - SOMETIMES if each.verb not in GRANTING} == {
         Pair("get", "jobs.batch/status"),
         Pair("patch", "apps.apps.example.com"),  # the finalizer; all children are in the CR's namespace
         Pair("patch", "tenants.platform.example.com"),  # the finalizer; the namespace is not kept
