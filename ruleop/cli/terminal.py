@@ -92,7 +92,7 @@ def _fitting(lines: Sequence[Line], width: int, height: int) -> Iterator[Line]:
 def _rows(line: Line, width: int) -> int:
     """The rows that a terminal needs for a line. A wide character does not stand on two of them."""
     rows, used = 1, 0
-    for cells in map(_cells, printable("".join(span.text for span in line)).rstrip()):
+    for cells in map(_cells, printable("".join(span.text for span in line).rstrip())):
         if used + cells > width:
             rows, used = rows + 1, 0
         used += cells

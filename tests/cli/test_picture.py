@@ -44,7 +44,7 @@ def screen(written: str) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def terminal(monkeypatch):
-    monkeypatch.setattr(shutil, "get_terminal_size", lambda: os.terminal_size((WIDTH, HEIGHT)))
+    monkeypatch.setattr(shutil, "get_terminal_size", lambda *_, **__: os.terminal_size((WIDTH, HEIGHT)))
 
 
 def line(text):
@@ -70,6 +70,10 @@ def test_a_picture_replaces_the_one_before():
 def test_lines_that_wrap_are_replaced_as_a_whole():
     assert painted(["x" * 45, "y"], ["z"]) == ["z"]
     assert painted(["\N{CJK UNIFIED IDEOGRAPH-4E00}" * 15], ["z"]) == ["z"]
+
+
+def test_a_line_that_ends_with_a_control_character_is_replaced_as_a_whole():
+    assert painted(["0" * 19 + "\x0c"], ["z"]) == ["z"]
 
 
 def test_lines_above_stay():
