@@ -227,6 +227,13 @@ def test_a_mistake_has_its_line_and_column() -> None:
     assert [(each.site.path, each.site.line, each.site.column) for each in found] == [("templates/body.yaml", 6, 3)]
 
 
+def test_an_unknown_field_is_at_its_name_even_where_the_value_has_the_same_word() -> None:
+    watch = "let: {hosts: '{{ spec.hosts }}'}\nchildren: {body: {template: body.yaml}}"
+    found = findings(watch, body=HEAD + "  hosts: {{ hosts }}\n" + POD)
+    (unknown,) = (each for each in found if "in the schema of Deployment" in each.message)
+    assert unknown.site.column == 3
+
+
 def test_macros_and_included_files_are_read() -> None:
     part = "{% macro ports(number) %}\n- containerPort: {{ number }}\n  nam: a\n{% endmacro %}\n"
     text = "{% import 'part.yaml' as part %}\n" + HEAD + POD + "          ports:\n            {{ part.ports(80) }}\n"

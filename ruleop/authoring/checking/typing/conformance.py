@@ -109,7 +109,7 @@ class TypeProblem:
     code: Code
     message: str
     site: Site
-    words: tuple[str, ...]
+    words: tuple[str, ...] = ()  # one of them is at the place, as in `Report.add`; none: it is where `site` says
     warn: bool = False
 
 
@@ -186,7 +186,7 @@ class Conformance:
             hint = ': a loop is a tag as a key, `"{% for each in spec.list %}":`'
         self._visit(site, f"{name}:")
         message = f"{inner} is not in the schema of {self.kind}{hint}"
-        self._add(TypeProblem("unknown-field", message, site, (name,)), f"{name}:")
+        self._add(TypeProblem("unknown-field", message, site), f"{name}:")
 
     def _duplicates(self, body: BodyMembers, spread: TypedSlot, path: str) -> None:
         """Reports the keys of the mapping that are certainly spread into it too. An optional field may be the other
@@ -198,7 +198,7 @@ class Conformance:
             if name in certain and not self._may_be_null(member):
                 inner = f"{path}.{name}" if path else name
                 message = f"{spread.expression} adds {inner} a second time: merge the two with `combine`"
-                self._add(TypeProblem("yaml", message, member.key.site, (name,)), f"{name}:")
+                self._add(TypeProblem("yaml", message, member.key.site), f"{name}:")
 
     def _may_be_null(self, member: BodyEntry) -> bool:
         """Whether the value of an entry may be null, which omits it."""
