@@ -75,6 +75,10 @@ _TYPED: Final[tuple[tuple[Callable[[Any], bool], str, tuple[str, ...]], ...]] = 
     (_is_rules, "a list of rules such as {rule: self.a < self.b}", ("x-kubernetes-validations",)),
 )  # fmt: skip
 _TESTS: Final = {keyword: (test, words) for test, words, keywords in _TYPED for keyword in keywords}
+_IN_A_RULE: Final = {
+    **dict.fromkeys(("message", "messageExpression", "reason", "fieldPath"), _TESTS["type"]),
+    "optionalOldSelf": _TESTS["nullable"],
+}
 
 
 class SchemaForm:
@@ -112,9 +116,17 @@ class SchemaForm:
         elif keyword in _TESTS:
             test, words = _TESTS[keyword]
             if self._has_form(test(value), words, value, path):
-                yield value
+                is_of_rules = keyword == "x-kubernetes-validations"
+                yield [self._rule(each, (*path, index)) for index, each in enumerate(value)] if is_of_rules else value
         else:
             yield value
+
+    def _rule(self, rule: Mapping[str, Any], path: FieldPath) -> dict[str, Any]:
+        found = {name: value for name, value in rule.items() if value is not None}
+        for name, (test, words) in _IN_A_RULE.items():
+            if name in found and not self._has_form(test(found[name]), words, found[name], (*path, name)):
+                del found[name]
+        return found
 
     def _member(self, value: Any, path: FieldPath) -> dict[str, Any]:
         if self._has_form(isinstance(value, Mapping), _A_SCHEMA, value, path):

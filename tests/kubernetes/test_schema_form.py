@@ -43,6 +43,17 @@ A_SCHEMA = "must be a schema such as {type: string}, not"
             [{"message": "a"}],
             "x-kubernetes-validations: must be a list of rules such as {rule: self.a < self.b}, not a list",
         ),
+        *(
+            (
+                "x-kubernetes-validations",
+                [{"rule": "true"}, {"rule": "true", name: ["a"]}],
+                f"x-kubernetes-validations[1].{name}: must be {words}, not a list",
+            )
+            for name, words in {
+                **dict.fromkeys(("message", "messageExpression", "reason", "fieldPath"), "text"),
+                "optionalOldSelf": "true or false",
+            }.items()
+        ),
     ],
 )
 def test_a_keyword_with_a_value_of_another_type_is_reported(keyword: str, value: Any, finding: str) -> None:
