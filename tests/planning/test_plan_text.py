@@ -115,6 +115,16 @@ def test_a_child_of_many_objects_lists_unready_objects_first() -> None:
     assert "   └─ and 12 more\n" in text
 
 
+def test_the_waits_of_a_plan_with_many_objects_are_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    waits = ResourceView.waits.fget
+    assert waits is not None
+    monkeypatch.setattr(ResourceView, "waits", property(lambda view: asked.append(view) or waits(view)))
+    reports = tuple(ObjectReport(ObjectKey("", "ConfigMap", "shop", f"c{number}"), State.READY) for number in range(20))
+    shown(replace(PLAN, children=(ChildReport("all", State.READY, "t", objects=reports),)))
+    assert len(asked) == 1
+
+
 def test_the_message_of_a_failed_child_is_separated_from_its_template() -> None:
     one, two = (ObjectReport(ObjectKey("", "ConfigMap", "shop", name), State.FAILED) for name in "ab")
     both = "2 objects\n   ├─   failed  ConfigMap/a  t\n   └─   failed  ConfigMap/b  t"

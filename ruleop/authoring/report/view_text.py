@@ -129,6 +129,8 @@ class _ViewText:
 
     def __init__(self, view: ResourceView, place: Place, source: Place) -> None:
         self.view, self.place, self.source = view, place, source
+        self.objects, self.waits = view.objects, view.waits  # made by the view each time
+        self.blocked = {wait.child for wait in self.waits if wait.why == "ready"}
 
     @property
     def plan(self) -> Plan:
@@ -143,7 +145,7 @@ class _ViewText:
         return ago(time, self.view.now)
 
     def row(self) -> TreeRow:
-        return view_row(self.view, {number: self._note(each) for number, each in enumerate(self.view.objects)})
+        return view_row(self.view, {number: self._note(each) for number, each in enumerate(self.objects)})
 
     def _note(self, each: ObjectView) -> str:
         write = each.last_change
@@ -155,12 +157,12 @@ class _ViewText:
             site = f"{self.place(problem.site)}: " if problem.site is not None else ""
             yield from wrapped(f"{problem.child}: {site}{problem.message}", "  ! ", Tone.BAD)
         # Before the waits, which often wait for them.
-        unready = [lines for each in view.objects if (lines := list(self._object(each)))]
+        unready = [lines for each in self.objects if (lines := list(self._object(each)))]
         for lines in unready[:MAX_UNREADY]:
             yield from lines
         if len(unready) > MAX_UNREADY:
             yield (Span(f"  and {len(unready) - MAX_UNREADY} more objects are not ready", Tone.WAIT),)
-        for wait in view.waits:
+        for wait in self.waits:
             yield from self._wait(wait)
 
     def _wait(self, wait: WaitView) -> Iterator[Line]:
@@ -179,8 +181,7 @@ class _ViewText:
             yield (Span(f"      now {each.path}: ", Tone.FAINT), Span(each.value, Tone.TITLE))
 
     def _object(self, each: ObjectView) -> Iterator[Line]:
-        blocked = {wait.child for wait in self.view.waits if wait.why == "ready"}
-        if each.ready or not each.exists or each.state in _ABOVE or each.child in blocked:
+        if each.ready or not each.exists or each.state in _ABOVE or each.child in self.blocked:
             return  # it is among the waits, the errors or the actions
         yield from self._problems(each, "  ")
         alike: dict[tuple[str, ...], list[ObjectView]] = {}
@@ -375,8 +376,8 @@ class _ViewText:
     def _is_reported(self, part: str) -> bool:
         """Whether a part of the message of Ready is among the reasons that the objects and the plan give."""
         view = self.view
-        waits = [f"{each.child} waits for {each.for_}" for each in view.waits if each.why != "ready"]
-        unready = (self.title(each.key) for each in view.objects if not each.ready)
+        waits = [f"{each.child} waits for {each.for_}" for each in self.waits if each.why != "ready"]
+        unready = (self.title(each.key) for each in self.objects if not each.ready)
         return any(part in text for text in (*view.problems, *waits)) or any(
             part == f"{title} is not ready" or part.startswith(f"{title}: ") for title in unready
         )
@@ -388,7 +389,7 @@ class _ViewText:
         return self._condition_lines(shown, {}, "  ")
 
     def fields(self, *, every_field: bool) -> Iterator[Line]:
-        objects = [each for each in self.view.objects if each.fields]
+        objects = [each for each in self.objects if each.fields]
         total = sum(len(each.fields) for each in objects)
         if total and not every_field and not any(field.changed for each in objects for field in each.fields):
             yield (Span(f"  all {total} fields that ruleop sets are as it wrote them", Tone.FAINT),)
