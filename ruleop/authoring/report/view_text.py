@@ -6,6 +6,7 @@ The reasons are never cut: the end of a message is usually what matters. Lines a
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -57,6 +58,9 @@ MAX_NAMED: Final = 4
 """Fields of one write that are named; of more, the groups that they are in."""
 
 MAX_GROUPS: Final = 6
+_GROUP: Final = re.compile(r"[^.\[]*(\.[^.\[]+|\['[^']*'\])?")
+"""The first two names of a path, of which the second may be in quotes."""
+
 MAX_TITLE: Final = 28
 """Characters of a name in front of the text of its change; that of a longer one is below it."""
 
@@ -486,7 +490,7 @@ def _change(change: PastChange) -> str:
     generation = f" (generation {change.generation})" if change.generation is not None else ""
     names: Sequence[str] = change.fields or ()
     if len(names) > MAX_NAMED:
-        groups = [*dict.fromkeys(".".join(name.partition("[")[0].split(".")[:2]) for name in names)]
+        groups = [*dict.fromkeys(found[0] for name in names if (found := _GROUP.match(name)))]
         more = [f"{len(groups) - MAX_GROUPS} more"] if len(groups) > MAX_GROUPS else []
         where = _in_words([*groups[:MAX_GROUPS], *more])
         return f"written by {change.write.manager}, which owns {len(names)} fields in {where}{generation}"
