@@ -68,7 +68,7 @@ def pod_reason(pod: Object) -> str:
     scheduled = find_condition(pod, "PodScheduled")
     if scheduled.get("status") == "False":
         return str(scheduled.get("reason") or "Unscheduled")
-    return str(status.get("phase", ""))
+    return str(status.get("reason") or status.get("phase", ""))
 
 
 def _of_conditions(status: Mapping[str, Any], *, scheduling_only: bool) -> Iterator[str]:

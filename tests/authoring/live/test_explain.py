@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from ruleop.authoring.report.spans import text_of
 from ruleop.authoring.report.view_text import explanation_lines
-from ruleop.authoring.report.views import ResourceView
+from ruleop.authoring.report.views import ResourceView, pod_reason
 from ruleop.cli.program import program
 from ruleop.kubernetes.buckets import bucket_of
 from ruleop.localcluster import Effect, Fault
@@ -104,6 +104,12 @@ def test_a_waiting_child_is_shown_with_the_expression_and_the_current_values(tro
         "      now this.data.serial: not available yet",
     ]
     assert section(out, "Next reconcile") == ["  2 waiting."]
+
+
+def test_the_word_for_a_pod_is_that_of_kubectl():
+    evicted = {"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory."}
+    assert pod_reason({"kind": "Pod", "status": evicted}) == "Evicted"
+    assert pod_reason({"kind": "Pod", "status": {"phase": "Pending"}}) == "Pending"
 
 
 def test_plan_has_the_same_words_for_the_states_of_children(troubled):
