@@ -289,6 +289,8 @@ def _ordered(live: dict[str, JSON], patch: Mapping[str, JSON], shape: Shape | No
         inner = _member_shape(shape, key)
         if inner is None:
             raise internal(f'there is no field "{key}" whose order could be set')
+        if order and changes and not _is_in_order(changes, order, inner.patch_key):
+            raise internal(f"The order in patch list does not match {name}")
         if changes is not None:
             del rest[key]
         if changes is None:
@@ -308,6 +310,20 @@ def _ordered(live: dict[str, JSON], patch: Mapping[str, JSON], shape: Shape | No
             merged, order or [], _server_order(before or [], changes or [], inner.patch_key), inner.patch_key
         )
     return rest
+
+
+def _is_in_order(changes: list[JSON], order: list[JSON], key: str) -> bool:
+    """Whether the items that a patch does not delete are among those of its order, one after the other. The real server
+    takes a directive for no item, unless it comes after the end of the order."""
+    items = [each for each in changes if not key or _directive_of(each) != "delete"]
+    index, place = 0, 0
+    while index < len(items) and place < len(order):
+        if _directive_of(items[index]) is not None:
+            index += 1
+            continue
+        index += same(_key_of(items[index], key), _key_of(order[place], key))
+        place += 1
+    return index == len(items) or place < len(order)
 
 
 def _server_order(live: list[JSON], changes: list[JSON], key: str) -> list[JSON]:

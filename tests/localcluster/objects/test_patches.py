@@ -172,6 +172,19 @@ def test_directives_of_strategic_merge_patches_are_applied(live: JSON, patch: JS
             500,
             "$setElementOrder/containers must be a list, not a string",
         ),
+        (
+            pod(
+                **{"$setElementOrder/containers": [{"name": "a"}, {"name": "b"}]},
+                containers=[{"name": "b"}, {"name": "a"}],
+            ),
+            500,
+            "The order in patch list does not match $setElementOrder/containers",
+        ),
+        (
+            pod(**{"$setElementOrder/containers": [{"name": "a"}]}, containers=[{"name": "a"}, {"$patch": "replace"}]),
+            500,
+            "The order in patch list does not match $setElementOrder/containers",
+        ),
         ({"$setElementOrder/foo": [1]}, 500, 'there is no field "foo" whose order could be set'),
         ({"spec": {"$retainKeys": ["a"], "b": 1}}, 400, "invalid patch format of retainKeys"),
         ([], 400, "a strategic merge patch must be an object, not a list"),
