@@ -165,7 +165,7 @@ JOB = """
         spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: "a:1"}]}}}"""
 
 
-def test_objects_that_are_not_kept_as_described_say_so() -> None:
+def test_objects_that_are_made_once_or_never_changed_have_a_note() -> None:
     text = docs(KEPT.replace(" JOB", JOB))
     assert row(text, "`password`")[3:] == ["`size > 1`, where `size` is `spec.size`", "not changed after its creation"]
     assert row(text, "`session`")[4] == "not changed after its creation, but for new random values"

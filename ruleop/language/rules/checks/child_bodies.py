@@ -236,7 +236,7 @@ def _check_object(draft: Draft, child: ChildDraft, library: Library, findings: F
 
 
 def _namespaces(bodies: Iterable[Body]) -> Iterable[Scalar]:
-    """What bodies have as metadata.namespace, each once."""
+    """The values of metadata.namespace in bodies, each once."""
     found = (member(body.document, "metadata", "namespace") for body in bodies)
     return {each.site: each for each in found if isinstance(each, Scalar)}.values()
 
