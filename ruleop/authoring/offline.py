@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.errors import RuleError, Site
-from ruleop.kubernetes.builtin.table import builtin_resource, builtin_shape
+from ruleop.kubernetes.builtin.table import builtin_resource, builtin_shape, object_meta
 from ruleop.kubernetes.cel import RuleVerdict, cel_rules
 from ruleop.kubernetes.crd import default, definition_of, prune, schema_at, unknown_fields
 from ruleop.kubernetes.kinds import SERVER_METADATA, Kind, Object, ObjectKey
@@ -28,7 +28,7 @@ from ruleop.kubernetes.names import (
     is_object_name,
     name_in_words,
 )
-from ruleop.kubernetes.schema import UNKNOWN, SchemaFinding, validate
+from ruleop.kubernetes.schema import UNKNOWN, SchemaFinding, unknown_to_shape, validate
 from ruleop.language.secrets.secret_values import SECRET
 from ruleop.language.templates.resource_reader import read_resources
 from ruleop.nearest import did_you_mean
@@ -217,7 +217,7 @@ def prepare(
     If there are findings, the returned resource is only good for reports.
     """
     kind = Kind.of(resource)
-    if findings := list(_malformed(resource)):
+    if findings := list(malformed(resource)):
         return dict(resource), findings
     kept = dict(resource)
     version = _version(project, kind)
@@ -284,9 +284,9 @@ def unevaluated(crd: CustomResourceDefinition) -> str:
 def dropped(project: Project, resource: Object) -> list[SchemaFinding]:
     """The fields of a custom resource that the API server would silently drop: usually misspelt ones."""
     version = _version(project, Kind.of(resource))
+    findings = unknown_metadata(resource)
     if version is None:
-        return []
-    findings = []
+        return findings
     for path in unknown_fields(resource, version.schema):
         around = schema_at(version.schema, path[:-1]) or {}
         known: Mapping[str, Any] = around.get("properties") or {}
@@ -294,6 +294,12 @@ def dropped(project: Project, resource: Object) -> list[SchemaFinding]:
         kind = Kind.of(resource).kind
         findings.append(SchemaFinding(path, f"is not in {kind}'s schema, and the API server drops it{meant}"))
     return findings
+
+
+def unknown_metadata(resource: Object) -> list[SchemaFinding]:
+    """The fields of its metadata that no object has."""
+    found = unknown_to_shape(resource.get("metadata") or {}, object_meta())
+    return [SchemaFinding(("metadata", *each.path), each.message) for each in found]
 
 
 def named_like(resource: Object, live: Iterable[Object], kinds: Kinds) -> Object | None:
@@ -379,8 +385,8 @@ def _version(project: Project, kind: Kind) -> CrdVersion | None:
     return crd.version(kind.version) if crd is not None else None
 
 
-def _malformed(resource: Object) -> Iterator[SchemaFinding]:
-    """The mistakes in the metadata of an object. A CRD's schema does not cover metadata."""
+def malformed(resource: Object) -> Iterator[SchemaFinding]:
+    """The mistakes in a custom resource that its schema does not cover, such as those in the metadata."""
     metadata = resource.get("metadata")
     if not isinstance(metadata, Mapping):
         yield SchemaFinding(("metadata",), "is required, and must be an object with a name")

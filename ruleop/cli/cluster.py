@@ -6,7 +6,6 @@ import asyncio
 from pathlib import Path
 
 import click
-import yaml
 
 from ruleop.authoring.report import Span, Tone
 from ruleop.cli.options import new_file, port_option
@@ -15,6 +14,7 @@ from ruleop.cli.run import collect_garbage_seldom, on_end_signal
 from ruleop.cli.terminal import print_lines
 from ruleop.errors import RuleopError
 from ruleop.files import read_named
+from ruleop.language.templates import read_yaml
 from ruleop.localcluster import Fault, LocalCluster
 
 
@@ -52,12 +52,15 @@ def command(port: int, kubeconfig: str, state: str, faults_file: str) -> int:
 
 def _faults(path: Path) -> list[Fault]:
     try:
-        found = yaml.safe_load(read_named(path))
-    except (OSError, yaml.YAMLError) as error:
+        documents, mistakes = read_yaml(read_named(path).decode(), str(path))
+    except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from None
-    if not isinstance(found, list):
+    if mistakes:
+        raise UsageError(f"{mistakes[0].site} cannot be read: {mistakes[0].message}")
+    found = [each.data() for each in documents]
+    if len(found) != 1 or not isinstance(found[0], list):
         raise UsageError(f"{path} must be a list of faults")
-    return [_fault(path, number, each) for number, each in enumerate(found, start=1)]
+    return [_fault(path, number, each) for number, each in enumerate(found[0], start=1)]
 
 
 def _fault(path: Path, number: int, document: object) -> Fault:

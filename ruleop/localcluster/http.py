@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from email.utils import formatdate
 from http import HTTPStatus
+from http.client import responses
 from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeAlias
 from urllib.parse import parse_qsl, unquote
@@ -302,7 +303,7 @@ class _Connection(asyncio.Protocol):
 
 @functools.cache
 def _status_line(status: int) -> bytes:
-    return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode()
+    return f"HTTP/1.1 {status} {responses.get(status, '')}\r\n".encode()
 
 
 @functools.lru_cache(maxsize=1)

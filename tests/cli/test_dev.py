@@ -304,7 +304,17 @@ def test_the_cluster_command_reads_faults_from_a_file(tmp_path, process):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [("{", "cannot be read"), ("a: b", "must be a list"), ("- {effect: what}", "must be one of")]
+    ("text", "message"),
+    [
+        ("{", "cannot be read"),
+        ("a: b", "must be a list"),
+        ("", "must be a list"),
+        ("- {effect: what}", "must be one of"),
+        ("- {effect: error, 2001-01-01: a}", "is an unknown field"),
+        ("- {effect: error, status: 2001-01-01}", 'must be an integer, not "2001-01-01"'),
+        ("- {effect: error, null: a}", "the key null is not a string"),
+        ("- {effect: delay, seconds: .nan}", "cannot be read"),
+    ],
 )
 def test_an_invalid_file_of_faults_is_refused(tmp_path, ruleop, text, message):
     (tmp_path / "faults.yaml").write_text(text)

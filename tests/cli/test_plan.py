@@ -25,8 +25,8 @@ def test_a_plan_for_an_empty_cluster_creates_all_children(project, ruleop):
     assert (ran.status, ran.err) == (0, "")
     assert ran.out == (
         "Site default/blog  by the rule Site.example.com\n"
-        "├─ config  progressing  ConfigMap/blog-config: about to be created\n"
-        "└─ web     progressing  Deployment/blog: about to be created\n"
+        "├─ config  not ready  ConfigMap/blog-config: about to be created\n"
+        "└─ web     not ready  Deployment/blog: about to be created\n"
         "\n"
         "+ create ConfigMap/blog-config\n"
         "+ create Deployment/blog\n"
@@ -73,7 +73,7 @@ def test_a_name_conflict_is_reported(project, ruleop):
     project.write("live.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: blog-config}\n")
     ran = ruleop("plan", "-f", "site.yaml", "--with", "live.yaml")
     assert ran.status == 1
-    assert "├─ config  refused      ConfigMap/blog-config\n" in ran.out
+    assert "├─ config  name conflict  ConfigMap/blog-config\n" in ran.out
     assert (
         "! config: ConfigMap blog-config in namespace default already exists and is not managed by Site (it has no owner): "
         in words(ran.out)
@@ -93,7 +93,7 @@ def test_a_wait_is_reported_with_its_value_and_position(project, ruleop):
     project.edit("templates/config.yaml.j2", "{{ spec.page }}", "{{ web.status.note }}")
     ran = ruleop("plan", "-f", "site.yaml")
     assert ran.status == 0
-    assert "config  waiting      ConfigMap: waits for web.status.note\n" in ran.out
+    assert "config  waiting    ConfigMap: waits for web.status.note\n" in ran.out
     assert (
         '  config waits for web.status.note\n      templates/config.yaml.j2:4  data: {page: "{{ web.status.note }}"'
         in ran.out

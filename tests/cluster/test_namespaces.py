@@ -20,7 +20,10 @@ from tests.cluster.test_examples import APP
 pytestmark = pytest.mark.usefixtures("app_kind")
 
 PERMISSIONS = Permissions(
-    ["apps.myapp.k8s.io", "memcacheds.cache.example.com"],  # another test's Memcached may be on its way out of the server
+    [
+        "apps.myapp.k8s.io",
+        "memcacheds.cache.example.com",
+    ],  # another test's Memcached may be on its way out of the server
     ["deployments.apps", "services"],
     ["pods"],
     definitions=False,

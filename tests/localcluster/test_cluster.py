@@ -141,6 +141,12 @@ def test_an_error_fault_happens_the_given_number_of_times(kube_cluster):
     assert kube_cluster.faults.happened(Effect.ERROR) == 2
 
 
+@pytest.mark.parametrize("status", [503.0, 499, 599])
+def test_an_error_fault_of_a_file_may_have_any_status_of_an_error(kube_cluster, status):
+    kube_cluster.faults.add(Fault.parse({"effect": "error", "status": status}))
+    assert call(kube_cluster, "GET", MAPS)[0] == status
+
+
 @pytest.mark.parametrize(("effect", "exists"), [(Effect.LOSE_REQUEST, False), (Effect.LOSE_ANSWER, True)])
 def test_a_lost_request_is_not_executed_and_one_with_a_lost_answer_is(kube_cluster, effect, exists):
     kube_cluster.faults.add(Fault(effect, verbs=("create",), times=1))

@@ -153,6 +153,13 @@ def test_dropped_fields_are_reported_with_a_suggestion(project: Project) -> None
     assert dropped(project, {"apiVersion": "v1", "kind": "ConfigMap", "data": {}}) == []
 
 
+def test_unknown_fields_of_metadata_are_reported(project: Project) -> None:
+    obj = {"apiVersion": "example.com/v1", "kind": "Other", "metadata": {"name": "a", "lables": {"a": "b"}}}
+    assert [str(finding) for finding in dropped(project, obj)] == [
+        "metadata.lables: is an unknown field (did you mean labels?)"
+    ]
+
+
 @pytest.mark.parametrize(
     ("metadata", "location"),
     [

@@ -97,9 +97,9 @@ def test_children_are_a_tree_with_states_and_messages() -> None:
         ChildReport("cache", State.UNWANTED, "templates/cache.yaml.j2"),
     )
     assert shown(replace(PLAN, children=children)) == (
-        "├─ db     ready        StatefulSet/db\n"
-        "├─ web    progressing  Deployment/web: 1 of 2 replicas are updated\n"
-        "└─ cache  unwanted     templates/cache.yaml.j2\n"
+        "├─ db     ready      StatefulSet/db\n"
+        "├─ web    not ready  Deployment/web: 1 of 2 replicas are updated\n"
+        "└─ cache  not desired  templates/cache.yaml.j2\n"
         "\n"
         "Nothing to do."
     )
@@ -110,9 +110,19 @@ def test_a_child_of_many_objects_lists_unready_objects_first() -> None:
     reports[17] = replace(reports[17], state=State.PROGRESSING, message="about to be changed")
     text = shown(replace(PLAN, children=(ChildReport("all", State.PROGRESSING, "t", objects=tuple(reports)),)))
     assert text.startswith(
-        "└─ all  progressing  20 objects, 19 ready\n   ├─   progressing  ConfigMap/c17: about to be changed\n   ├─   ready        ConfigMap/c0\n"
+        "└─ all  not ready  20 objects, 19 ready\n   ├─   not ready  ConfigMap/c17: about to be changed\n   ├─   ready      ConfigMap/c0\n"
     )
     assert "   └─ and 12 more\n" in text
+
+
+def test_the_waits_of_a_plan_with_many_objects_are_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    waits = ResourceView.waits.fget
+    assert waits is not None
+    monkeypatch.setattr(ResourceView, "waits", property(lambda view: asked.append(view) or waits(view)))
+    reports = tuple(ObjectReport(ObjectKey("", "ConfigMap", "shop", f"c{number}"), State.READY) for number in range(20))
+    shown(replace(PLAN, children=(ChildReport("all", State.READY, "t", objects=reports),)))
+    assert len(asked) == 1
 
 
 def test_the_message_of_a_failed_child_is_separated_from_its_template() -> None:

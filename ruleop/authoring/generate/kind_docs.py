@@ -415,14 +415,13 @@ def samples(loaded: Loaded, crds: Sequence[Object]) -> list[Object]:
     """In the order of the CRDs: one for each version that is served."""
     written = {(str(each.get("apiVersion")), str(each.get("kind"))): each for each in reversed(list(examples(loaded)))}
     found = []
-    for crd in crds:
-        spec = crd["spec"]
-        for version in spec["versions"]:
-            if not version.get("served"):
+    for crd in map(parse_crd, crds):
+        for version in crd.versions:
+            if not version.served:
                 continue
-            key = (f"{spec['group']}/{version['name']}", spec["names"]["kind"])
+            key = (f"{crd.group}/{version.name}", crd.kind)
             small = {"apiVersion": key[0], "kind": key[1], "metadata": {"name": "example"}}
-            fields = (version["schema"]["openAPIV3Schema"].get("properties") or {}).get("spec")
+            fields = (version.schema.get("properties") or {}).get("spec")
             found.append(written.get(key) or (small if fields is None else {**small, "spec": instance(fields, "spec")}))
     return found
 

@@ -17,6 +17,7 @@ from ruleop.authoring.live.history import last_change, managed_fields
 from ruleop.authoring.live.live_planner import LivePlanner
 from ruleop.authoring.live.open_cluster import Processes
 from ruleop.authoring.report import (
+    STATE_WORDS,
     ObjectView,
     RenderedLine,
     ResourceView,
@@ -50,16 +51,6 @@ if TYPE_CHECKING:
 # -- objects -----------------------------------------------------------------------------------------------------------
 # The objects of a custom resource, each with its state: as it is, and as the plan of the next reconcile sees it.
 
-_WORDS: Final = {
-    State.READY: "ready",
-    State.PROGRESSING: "not ready",
-    State.WAITING: "waiting",
-    State.FAILED: "failed",
-    State.REFUSED: "name conflict",
-    State.UNWANTED: "not desired",
-    State.TERMINATING: "is being deleted",
-}
-
 
 class _Objects:
     def __init__(self, planned: ResourceView, read: LiveObjects, kinds: Kinds) -> None:
@@ -87,7 +78,7 @@ class _Objects:
                 continue
             existing = [key for key, obj in owned.items() if object_view(obj).child == report.id]
             if not existing and (report.state is not State.READY or isinstance(self._form(report), Once | Scheduled)):
-                view = view_without_object(report, self.planned, _WORDS[report.state])
+                view = view_without_object(report, self.planned)
                 yield replace(view, message="its run has succeeded") if report.state is State.READY else view
             for key in existing:
                 if key not in self._held and key not in self._actions:
@@ -102,7 +93,7 @@ class _Objects:
 
     def _desired(self, report: ChildReport, each: ObjectReport) -> ObjectView:
         resource, live, action = self.planned.obj, self.read.find(each.key), self._actions.get(each.key)
-        state, message = _WORDS[each.state], each.message
+        state, message = STATE_WORDS[each.state], each.message
         if each.state is State.WAITING:
             message = wait_message(message) if live is None else _update_of(message)
         if live is None:

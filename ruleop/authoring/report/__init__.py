@@ -21,6 +21,7 @@ from ruleop.authoring.report.tree import digraph, quoted, tree_lines, view_graph
 from ruleop.authoring.report.view_json import history_document, plan_document, rendered_document, view_document
 from ruleop.authoring.report.view_text import explanation_lines, history_lines, plan_lines
 from ruleop.authoring.report.views import (
+    STATE_WORDS,
     Answer,
     EventView,
     LastWrite,
@@ -42,6 +43,7 @@ from ruleop.authoring.report.views import (
 )
 
 __all__ = [
+    "STATE_WORDS",
     "Answer",
     "ChangeSummary",
     "EventView",

@@ -6,6 +6,7 @@ The reasons are never cut: the end of a message is usually what matters. Lines a
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -57,6 +58,9 @@ MAX_NAMED: Final = 4
 """Fields of one write that are named; of more, the groups that they are in."""
 
 MAX_GROUPS: Final = 6
+_GROUP: Final = re.compile(r"[^.\[]*(\.[^.\[]+|\['[^']*'\])?")
+"""The first two names of a path, of which the second may be in quotes."""
+
 MAX_TITLE: Final = 28
 """Characters of a name in front of the text of its change; that of a longer one is below it."""
 
@@ -129,6 +133,8 @@ class _ViewText:
 
     def __init__(self, view: ResourceView, place: Place, source: Place) -> None:
         self.view, self.place, self.source = view, place, source
+        self.objects, self.waits = view.objects, view.waits  # made by the view each time
+        self.blocked = {wait.child for wait in self.waits if wait.why == "ready"}
 
     @property
     def plan(self) -> Plan:
@@ -143,7 +149,7 @@ class _ViewText:
         return ago(time, self.view.now)
 
     def row(self) -> TreeRow:
-        return view_row(self.view, {number: self._note(each) for number, each in enumerate(self.view.objects)})
+        return view_row(self.view, {number: self._note(each) for number, each in enumerate(self.objects)})
 
     def _note(self, each: ObjectView) -> str:
         write = each.last_change
@@ -155,12 +161,12 @@ class _ViewText:
             site = f"{self.place(problem.site)}: " if problem.site is not None else ""
             yield from wrapped(f"{problem.child}: {site}{problem.message}", "  ! ", Tone.BAD)
         # Before the waits, which often wait for them.
-        unready = [lines for each in view.objects if (lines := list(self._object(each)))]
+        unready = [lines for each in self.objects if (lines := list(self._object(each)))]
         for lines in unready[:MAX_UNREADY]:
             yield from lines
         if len(unready) > MAX_UNREADY:
             yield (Span(f"  and {len(unready) - MAX_UNREADY} more objects are not ready", Tone.WAIT),)
-        for wait in view.waits:
+        for wait in self.waits:
             yield from self._wait(wait)
 
     def _wait(self, wait: WaitView) -> Iterator[Line]:
@@ -179,8 +185,7 @@ class _ViewText:
             yield (Span(f"      now {each.path}: ", Tone.FAINT), Span(each.value, Tone.TITLE))
 
     def _object(self, each: ObjectView) -> Iterator[Line]:
-        blocked = {wait.child for wait in self.view.waits if wait.why == "ready"}
-        if each.ready or not each.exists or each.state in _ABOVE or each.child in blocked:
+        if each.ready or not each.exists or each.state in _ABOVE or each.child in self.blocked:
             return  # it is among the waits, the errors or the actions
         yield from self._problems(each, "  ")
         alike: dict[tuple[str, ...], list[ObjectView]] = {}
@@ -375,8 +380,8 @@ class _ViewText:
     def _is_reported(self, part: str) -> bool:
         """Whether a part of the message of Ready is among the reasons that the objects and the plan give."""
         view = self.view
-        waits = [f"{each.child} waits for {each.for_}" for each in view.waits if each.why != "ready"]
-        unready = (self.title(each.key) for each in view.objects if not each.ready)
+        waits = [f"{each.child} waits for {each.for_}" for each in self.waits if each.why != "ready"]
+        unready = (self.title(each.key) for each in self.objects if not each.ready)
         return any(part in text for text in (*view.problems, *waits)) or any(
             part == f"{title} is not ready" or part.startswith(f"{title}: ") for title in unready
         )
@@ -388,7 +393,7 @@ class _ViewText:
         return self._condition_lines(shown, {}, "  ")
 
     def fields(self, *, every_field: bool) -> Iterator[Line]:
-        objects = [each for each in self.view.objects if each.fields]
+        objects = [each for each in self.objects if each.fields]
         total = sum(len(each.fields) for each in objects)
         if total and not every_field and not any(field.changed for each in objects for field in each.fields):
             yield (Span(f"  all {total} fields that ruleop sets are as it wrote them", Tone.FAINT),)
@@ -485,7 +490,7 @@ def _change(change: PastChange) -> str:
     generation = f" (generation {change.generation})" if change.generation is not None else ""
     names: Sequence[str] = change.fields or ()
     if len(names) > MAX_NAMED:
-        groups = [*dict.fromkeys(".".join(name.partition("[")[0].split(".")[:2]) for name in names)]
+        groups = [*dict.fromkeys(found[0] for name in names if (found := _GROUP.match(name)))]
         more = [f"{len(groups) - MAX_GROUPS} more"] if len(groups) > MAX_GROUPS else []
         where = _in_words([*groups[:MAX_GROUPS], *more])
         return f"written by {change.write.manager}, which owns {len(names)} fields in {where}{generation}"

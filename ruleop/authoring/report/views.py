@@ -68,7 +68,7 @@ def pod_reason(pod: Object) -> str:
     scheduled = find_condition(pod, "PodScheduled")
     if scheduled.get("status") == "False":
         return str(scheduled.get("reason") or "Unscheduled")
-    return str(status.get("phase", ""))
+    return str(status.get("reason") or status.get("phase", ""))
 
 
 def _of_conditions(status: Mapping[str, Any], *, scheduling_only: bool) -> Iterator[str]:
@@ -158,7 +158,18 @@ class RenderedLine:
     site: Site | None  # the line of the template that it comes from
 
 
-_BAD: Final = frozenset({"failed", "refused", "name conflict"})
+STATE_WORDS: Final = {
+    State.READY: "ready",
+    State.PROGRESSING: "not ready",
+    State.WAITING: "waiting",
+    State.FAILED: "failed",
+    State.REFUSED: "name conflict",
+    State.UNWANTED: "not desired",
+    State.TERMINATING: "is being deleted",
+}
+"""The states of a plan as people read them. The documents of plans and the metrics have the names of the states."""
+
+_BAD: Final = frozenset({"failed", "name conflict"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -503,12 +514,12 @@ def _with_masked_texts(plan: Plan) -> Plan:
 def _reported_objects(report: ChildReport, view: ResourceView) -> Iterator[ObjectView]:
     for each in report.objects:
         message = wait_message(each.message) if each.state is State.WAITING else each.message
-        yield ObjectView(each.key, each.state.value, message, report.id, _template_of(report), exists=False)
+        yield ObjectView(each.key, STATE_WORDS[each.state], message, report.id, _template_of(report), exists=False)
     if not report.objects:
-        yield view_without_object(report, view, report.state.value)
+        yield view_without_object(report, view)
 
 
-def view_without_object(report: ChildReport, view: ResourceView, state: str) -> ObjectView:
+def view_without_object(report: ChildReport, view: ResourceView) -> ObjectView:
     """A child that has no object in the plan: it waits, cannot be rendered, or is not desired."""
     every_child = view.chosen.every_child if view.chosen is not None else ()
     child = next((each for each in every_child if each.id == report.id), None)
@@ -516,7 +527,7 @@ def view_without_object(report: ChildReport, view: ResourceView, state: str) -> 
     kind = kinds.pop() if len(kinds) == 1 else GroupKind("", "")
     key = ObjectKey(*kind, view.obj["metadata"].get("namespace") or "", "")
     message = wait_message(report.message) if report.state is State.WAITING else report.message
-    return ObjectView(key, state, message, report.id, _template_of(report), exists=False)
+    return ObjectView(key, STATE_WORDS[report.state], message, report.id, _template_of(report), exists=False)
 
 
 def _template_of(report: ChildReport) -> str:
@@ -560,4 +571,4 @@ def _value_of(wait: Wait, states: dict[str, ChildReport]) -> Iterator[tuple[str,
         return
     unready = [each for each in report.objects if each.state is not State.READY]
     titles = [f"{each.key.kind}/{each.key.name}: {each.message}".removesuffix(": ") for each in unready[:3]]
-    yield report.id, "; ".join([report.state.value, *titles])
+    yield report.id, "; ".join([STATE_WORDS[report.state], *titles])

@@ -281,6 +281,8 @@ def _definition(obj: Mapping[str, Any]) -> _Definition:
         crd = parse_crd(obj)
     except SchemaError as error:
         raise ScaffoldError(f"{name} is not a valid {DEFINITION}: {error}") from None
+    for mistake in (mistake for each in crd.versions for mistake in each.malformed):
+        raise ScaffoldError(f"{name} is not a valid {DEFINITION}: {mistake}")
     version = _version(crd.versions)
     if version is None:
         raise ScaffoldError(f"{name} serves no version: a version needs `served: true`")

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from ruleop.authoring.offline import malformed, unknown_metadata
 from ruleop.authoring.scaffold.inferred_schema import fields
 from ruleop.authoring.scaffold.naming import ScaffoldError, expression, kebab
 from ruleop.authoring.scaffold.new_project import READY_REPLICAS, NewChild, NewProject
@@ -97,9 +98,7 @@ def _notes(objects: Sequence[Mapping[str, Any]], *, workload: bool) -> tuple[str
 
 
 def _spec(sample: Mapping[str, Any]) -> Mapping[str, Any]:
-    spec = sample.get("spec") or {}
-    if not isinstance(spec, Mapping):
-        raise ScaffoldError(f"spec of the {sample['kind']} is not a mapping")
+    spec: Mapping[str, Any] = sample.get("spec") or {}
     if others := [name for name in sample if name not in ("apiVersion", "kind", "metadata", "spec")]:
         raise ScaffoldError(
             f"the {sample['kind']} has fields beside spec ({', '.join(map(str, others))}), which `schema` in "
@@ -129,7 +128,10 @@ def as_written(obj: Mapping[str, Any], kind: Kind) -> dict[str, Any]:
         metadata["annotations"] = {key: value for key, value in annotations.items() if key != LAST_APPLIED}
     metadata = {key: value for key, value in metadata.items() if value}
     rest = {key: value for key, value in obj.items() if key not in ("apiVersion", "kind", "metadata", "status")}
-    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **rest}
+    written = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **rest}
+    for mistake in (*malformed(written), *unknown_metadata(written)):
+        raise ScaffoldError(f"the sample {kind.kind}/{name} is not valid: {mistake}")
+    return written
 
 
 # -- children -------------------------------------------------------------------------------------------------------

@@ -143,8 +143,10 @@ NETWORK_POLICY: Final[Rows] = {
         "podSelector": "selector",
         "ingress[].ports[] egress[].ports[]": _PORT,
         "ingress[].from[] egress[].to[]": _PEER,
-        "policyTypes": {lambda types: len(types) > 2: rules.invalid("may not specify more than two policyTypes")},
-        "policyTypes[]": "Ingress|Egress",
+        "policyTypes": {
+            lambda types: len(types) > 2: rules.invalid("may not specify more than two policyTypes"),
+            lambda types: len(types) <= 2: {"[]": "Ingress|Egress"},
+        },
     }
 }
 

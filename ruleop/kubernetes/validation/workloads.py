@@ -178,7 +178,7 @@ def _replicas(spec: Any, old: Any) -> Iterator[FieldError]:
         yield invalid_value("minReplicas", least, f"must be greater than or equal to {lowest}")
     if not most:
         yield required("maxReplicas", "must be set and greater than 0")
-    if most < least:
+    if most < max(least, lowest):
         yield invalid_value("maxReplicas", most, "must be greater than or equal to `minReplicas`")
     if least == 0 and not any(each.get("type") in ("Object", "External") for each in spec.get("metrics") or ()):
         yield forbidden_value("metrics", "must specify an Object or External metric to support scaling to zero")
@@ -207,7 +207,8 @@ _SOURCES: Final = {
 
 def _source(metric: Any, _: Any) -> Iterator[FieldError]:
     """A metric has the source of its type, and no other one."""
-    given, expected = [each for each in _SOURCES.values() if metric.get(each) is not None], _SOURCES.get(metric["type"])
+    expected = _SOURCES.get(metric.get("type", ""))
+    given = [each for each in _SOURCES.values() if metric.get(each) is not None]
     if expected is not None and expected not in given:
         yield required(expected, "must populate information for the given metric source")
     for name in given if len(given) != 1 else ():
@@ -218,8 +219,9 @@ def _source(metric: Any, _: Any) -> Iterator[FieldError]:
 _REFERRED: Final[Rows] = {"kind name": "needed segment"}
 _TARGETS: Final = "object.target! external.target! pods.target! resource.target! containerResource.target!"
 _METRIC: Final[Rows] = (
-    {"type": f"needed {'|'.join(sorted(_SOURCES))}", "if type": _source},
+    _source,
     {
+        "type": f"needed {'|'.join(sorted(_SOURCES))}",
         _TARGETS: {
             "type": "needed AverageValue|Utilization|Value",
             "value averageValue": "positive-quantity",

@@ -79,13 +79,14 @@ class Findings:
     def with_column(self, site: Site, *words: str) -> Site:
         """The site with the column of the first of these words that is on its line, from this place on, which Jinja
         does not provide. In a block scalar of watches.yaml, lines are counted from the `|`, so the next line is
-        searched as well. A word before a colon is a YAML key and not a match."""
+        searched as well. A word before a colon is a YAML key and not a match. `.name` is a field of any value."""
         lines = self.files.get(site.path, "").split("\n") if site.line else []
         for line, start in ((site.line, max(site.column - 1, 0)), (site.line + 1, 0)):
             if line > len(lines) or (line > site.line and site.path.startswith("templates/")):
                 break
             for word in filter(None, words):
-                if match := re.compile(rf"(?<![\w.]){re.escape(word)}(?!\w)(?! *:)").search(lines[line - 1], start):
+                before, name = (r"(?<=\.)", word[1:]) if word.startswith(".") else (r"(?<![\w.])", word)
+                if match := re.compile(rf"{before}{re.escape(name)}(?!\w)(?! *:)").search(lines[line - 1], start):
                     return Site(site.path, line, match.start() + 1)
         return site
 

@@ -66,9 +66,8 @@ class Fault:
         """A fault of a file. Raises RuleopError."""
         if problems := validate(document, _FORM):
             raise RuleopError("; ".join(map(str, problems)))
-        values: dict[str, Any] = {name.replace("-", "_"): value for name, value in document.items()}
-        lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
-        return cls(**{**values, **lists, "effect": Effect(document["effect"])})
+        values: dict[str, Any] = {name.replace("-", "_"): _read(value) for name, value in document.items()}
+        return cls(**{**values, "effect": Effect(document["effect"])})
 
     def concerns(self, verb: str, resource: str, namespace: str, name: str) -> bool:
         return (
@@ -77,6 +76,13 @@ class Fault:
             and (not self.namespace or namespace == self.namespace)
             and (not self.name or name == self.name)
         )
+
+
+def _read(value: Any) -> Any:
+    """To a schema, 503.0 is an integer."""
+    if isinstance(value, list):
+        return tuple(value)
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 _COUNT: Final = {"type": "integer", "minimum": 0}

@@ -227,6 +227,21 @@ def test_a_mistake_has_its_line_and_column() -> None:
     assert [(each.site.path, each.site.line, each.site.column) for each in found] == [("templates/body.yaml", 6, 3)]
 
 
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "[spec.image][0].colour",
+        "(spec.image ~ 'a').colour",
+        "[spec.image][0].colour()",
+        "spec.ports | map(attribute='colour') | join",
+    ],
+)
+def test_a_mistake_in_a_field_is_at_its_name_whatever_it_is_a_field_of(expression: str) -> None:
+    line = f"  paused: {{{{ {expression} }}}}"
+    found = findings("children: {body: {template: body.yaml}}", body=HEAD + line + "\n" + POD)
+    assert line.index("colour") + 1 in {each.site.column for each in found if "colour" in each.message}
+
+
 def test_an_unknown_field_is_at_its_name_even_where_the_value_has_the_same_word() -> None:
     watch = "let: {hosts: '{{ spec.hosts }}'}\nchildren: {body: {template: body.yaml}}"
     found = findings(watch, body=HEAD + "  hosts: {{ hosts }}\n" + POD)

@@ -82,6 +82,25 @@ def test_the_page_of_a_catalogue_comes_from_about(project: Path) -> None:
     assert (shown["kind"], list(shown["spec"])) == ("Site", ["image"])
 
 
+def test_a_kind_whose_version_has_no_schema_is_shown_without_a_spec(project: Path) -> None:
+    """`check` reports it; somebody else may have written the CRD."""
+    (project / "watches.yaml").write_text(
+        "- {group: example.com, version: v1, kind: Site, children: {web: {template: web.yaml}}}"
+    )
+    names = {"kind": "Site", "plural": "sites"}
+    versions = [{"name": "v1", "served": True, "storage": True, "schema": None}]
+    crd = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "sites.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced", "names": names, "versions": versions},
+    }
+    (project / "crds").mkdir()
+    (project / "crds" / "sites.yaml").write_text(yaml.safe_dump(crd))
+    (shown,) = json.loads(service_version(bundle(project))["metadata"]["annotations"]["alm-examples"])
+    assert (shown["kind"], "spec" in shown) == ("Site", False)
+
+
 def test_the_operator_watches_the_namespaces_that_olm_chooses(project: Path) -> None:
     (project / "ruleop.yaml").write_text("namespaces: [a, b]\n")
     install = service_version(bundle(project))["spec"]["install"]["spec"]

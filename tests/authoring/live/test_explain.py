@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from ruleop.authoring.report.spans import text_of
 from ruleop.authoring.report.view_text import explanation_lines
-from ruleop.authoring.report.views import ResourceView
+from ruleop.authoring.report.views import ResourceView, pod_reason
 from ruleop.cli.program import program
 from ruleop.kubernetes.buckets import bucket_of
 from ruleop.localcluster import Effect, Fault
@@ -22,6 +22,11 @@ def section(out, title):
     lines = out.splitlines()
     start = lines.index(title) + 1
     return lines[start : [*lines, ""].index("", start)]
+
+
+def tree_states(out):
+    """The states of the children in a tree, by their ids."""
+    return dict(re.findall(r"^[├└]─ (\w+) +(\w+(?: \w+)*)  ", out, re.MULTILINE))
 
 
 def without_names(lines):
@@ -91,7 +96,7 @@ def test_a_waiting_child_is_shown_with_the_expression_and_the_current_values(tro
         "      now db.status.readyReplicas: not available yet",
         "      now login.data.password: not available yet",
         "  late waits for db to be ready",
-        "      now db: progressing; Deployment/a-db: 0 of 2 pods available",
+        "      now db: not ready; Deployment/a-db: 0 of 2 pods available",
         "  cert is not ready: its readyWhen is not true",
         "      readyWhen: this.data.issued == 'yes' and this.data.serial is defined",
         "      watches.yaml:14:18",
@@ -99,6 +104,26 @@ def test_a_waiting_child_is_shown_with_the_expression_and_the_current_values(tro
         "      now this.data.serial: not available yet",
     ]
     assert section(out, "Next reconcile") == ["  2 waiting."]
+
+
+def test_the_word_for_a_pod_is_that_of_kubectl():
+    evicted = {"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory."}
+    assert pod_reason({"kind": "Pod", "status": evicted}) == "Evicted"
+    assert pod_reason({"kind": "Pod", "status": {"phase": "Pending"}}) == "Pending"
+
+
+def test_plan_has_the_same_words_for_the_states_of_children(troubled):
+    troubled.apply("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n")
+    troubled.edit("templates/config.yaml.j2", '"{{ metadata.name }}-config"', "other")
+    shown = [tree_states(troubled.run(*command, "Shop/a")[1]) for command in (("explain",), ("plan", "--live"))]
+    assert shown[0] == {
+        "config": "name conflict",
+        "db": "not ready",
+        "web": "waiting",
+        "cert": "not ready",
+        "late": "waiting",
+    }
+    assert shown[1] == shown[0]
 
 
 def test_a_value_that_is_missing_is_shown_with_its_line(shops):
@@ -480,7 +505,7 @@ def test_a_value_of_a_child_is_shown_with_the_state_of_that_child(troubled):
     start = lines.index("  late waits for db.status.readyReplicas")
     assert lines[start + 1 : start + 3] == [
         '      templates/late.yaml.j2:4  data: {uid: "{{ db.status.readyReplicas }}"}',
-        "      now db: progressing; Deployment/a-db: 0 of 2 pods available",
+        "      now db: not ready; Deployment/a-db: 0 of 2 pods available",
     ]
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from ruleop.authoring.report.spans import text_of
 from ruleop.authoring.report.view_text import history_lines
 from ruleop.authoring.report.views import EventView, LastWrite, PastChange, ResourceView, What
 from ruleop.kubernetes.kinds import ObjectKey
@@ -127,6 +128,21 @@ The API server keeps one time for each field manager of an object: that of its l
 manager owns.
 not permitted to list: events
 """
+
+
+def test_the_groups_of_many_fields_are_named_in_one_way_whatever_their_names_have_in_them():
+    fields = (
+        "data.page",
+        "data['app.conf']",
+        "data['a.b'].c",
+        "metadata.annotations['x/y']",
+        "spec.ports[port=80].name",
+    )
+    change = PastChange("2026-01-02T08:00:01Z", What.WRITTEN, DEPLOYMENT, RULEOP, fields)
+    resource = {"apiVersion": "example.com/v1", "kind": "App", "metadata": {"name": "web", "namespace": "shop"}}
+    text = text_of(history_lines(ResourceView(resource, now=NOW, changes=(change,))))
+    groups = "data.page, data['app.conf'], data['a.b'], metadata.annotations and spec.ports"
+    assert f"written by ruleop, which owns 5 fields in {groups}" in " ".join(text.split())
 
 
 def test_the_latest_of_very_many_changes_are_listed():

@@ -316,6 +316,7 @@ def test_the_name_of_the_only_object_of_a_kind_is_taken_from_its_rule(tmp_path):
         ([definition(), definition()], "appears twice"),
         ([definition(versions=[{"name": "v1", "served": False, "storage": True}])], "serves no version"),
         ([definition(versions=[])], "at least one version"),
+        ([definition({"type": "object", "properties": {"a": "text"}})], r"spec\.properties\.a: must be a schema"),
     ],
 )  # fmt: skip
 def test_definitions_that_cannot_be_used_are_refused(objects, message):

@@ -106,7 +106,12 @@ def test_a_sample_of_a_protected_group_declares_that_it_is_unapproved(tmp_path):
         ([{**cr({}), "kind": "shop"}], "is not a kind"),
         ([cr({}, "Shop.1")], "is not a name that children can be made of"),
         ([{**cr({}), "data": {}, "kinds": []}], r"the Shop has fields beside spec \(data, kinds\)"),
-        ([cr("text")], "spec of the Shop is not a mapping"),
+        ([cr("text")], "the sample Shop/shop is not valid: spec: must be an object"),
+        ([cr(0)], "the sample Shop/shop is not valid: spec: must be an object"),
+        ([cr({}, namespace="{{ a }}")], "is not valid: metadata.namespace: '{{ a }}' is not a valid namespace"),
+        ([cr({}, labels={"a b": "c"})], r"is not valid: metadata.labels\['a b'\]: the key is not valid"),
+        ([cr({}, annotations="text")], "is not valid: metadata.annotations: must be an object"),
+        ([cr({}, label={"a": "b"})], r"is not valid: metadata.label: is an unknown field \(did you mean labels\?\)"),
     ],
 )
 def test_samples_that_cannot_be_used_are_refused_with_what_to_change(objects, message):
@@ -114,6 +119,6 @@ def test_samples_that_cannot_be_used_are_refused_with_what_to_change(objects, me
         sample_project(objects)
 
 
-@pytest.mark.parametrize("annotations", [None, "text", [1], {}], ids=repr)
-def test_metadata_of_a_wrong_type_does_not_stop_a_project(annotations):
+@pytest.mark.parametrize("annotations", [None, {}], ids=repr)
+def test_empty_annotations_are_left_out(annotations):
     assert project_files(sample_project([cr({"x": 1}, annotations=annotations)]), {})

@@ -80,7 +80,7 @@ def _apply(
         found = below(item, name)
         if found.problem is not None:
             problem = found.problem
-            inference.report.add(problem.code, problem.message, node.site, name)
+            inference.report.add(problem.code, problem.message, node.site, name, f".{name}")
         return found
 
     def apply(name: str, item: Type) -> Type:
@@ -194,7 +194,7 @@ def _method(inference: Inference, node: syntax.Call, method: syntax.Field, env: 
     if not results:
         what = source_of(method.of) or "this value"
         message = f"{what} is {describe(base.kinds)}, which has no method {method.name}()"
-        inference.problem("type-mismatch", message, method, f"{source_of(method.of)}.{method.name}", method.name)
+        inference.problem("type-mismatch", message, method, f"{source_of(method.of)}.{method.name}", f".{method.name}")
         return UNKNOWN
     return join(results)
 
@@ -204,7 +204,7 @@ def _get(inference: Inference, node: syntax.Call, method: syntax.Field, base: Ty
     if not isinstance(key, syntax.Const):
         return UNKNOWN
     found = field(base.only({"mapping"}), key.value)
-    inference.report_step(node, found, source_of(method.of))
+    inference.report_step(node, found, source_of(method.of), str(key.value))
     fallback = args[1] if len(args) > 1 else NULL
     value = found.type
     if value.undefined is None:
@@ -240,7 +240,7 @@ def _step(inference: Inference, node: syntax.Field | syntax.Item, base: Type, ke
     if base.code == MODULE and base.fields is not None:
         return base.fields.get(str(key), UNKNOWN)
     found = field(base, key)
-    inference.report_step(node, found, source_of(node), str(key))
+    inference.report_step(node, found, source_of(node), f".{key}", str(key))
     return found.type
 
 

@@ -327,7 +327,7 @@ class Inference:
             if self.report.level == self.defer_level:  # not in a part that is read silently
                 self.missed = self.missed or undefined
             return value.defined()
-        words = (source_of(node), undefined.path, last_name(undefined.path))
+        words = (source_of(node), undefined.path, f".{last_name(undefined.path)}")
         if undefined.reason == "unknown":
             if undefined.hint:
                 self.problem("unknown-field", undefined.hint, node, *words)
@@ -361,8 +361,7 @@ class Inference:
             self.report.visit(node, code)
         if problem is None:
             return
-        last = words[0].rpartition(".")[2] if words and words[0] else ""
-        self.report.add_if_always(node, problem.code, problem.message, *words, last)
+        self.report.add_if_always(node, problem.code, problem.message, *words)
 
     def condition(self, node: syntax.Node, env: TypeEnvironment) -> bool | None:
         """Whether a condition holds; None if that depends on the values."""
