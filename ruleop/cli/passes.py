@@ -13,7 +13,17 @@ import orjson
 
 from ruleop.authoring.checking.inferred_definitions import with_definitions
 from ruleop.authoring.checking.refused_objects import with_violations
-from ruleop.authoring.offline import EPOCH, OfflineKinds, as_live, dropped, identified, named_like, prepare, undecided, watched_kind
+from ruleop.authoring.offline import (
+    EPOCH,
+    OfflineKinds,
+    as_live,
+    dropped,
+    identified,
+    named_like,
+    prepare,
+    undecided,
+    watched_kind,
+)
 from ruleop.authoring.report import ResourceView, as_document, counted, excerpt, mistake
 from ruleop.cli import finding_formats as found
 from ruleop.cli.loading import load_with_sources, read_documents

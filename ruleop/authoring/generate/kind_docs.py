@@ -24,7 +24,6 @@ from ruleop.language.rules.keys.simple_schema import IMMUTABLE_RULE
 from ruleop.language.templates import syntax
 from ruleop.language.templates.resource_reader import read_resources
 from ruleop.planning.model.marks import SKIP_FINALIZE, SWITCHES
-from ruleop.planning.rendering.desired import merge_strategy
 from ruleop.printable import printable
 
 if TYPE_CHECKING:
@@ -347,7 +346,7 @@ class _Page:
                 notes.append(f"made at each time of the schedule {code(text.source)}")
             case _ if child.final:
                 notes.append("made when the resource is deleted")
-            case _ if all(merge_strategy(child, kind) == "create-only" for kind in child.kinds):
+            case _ if all(child.strategy_for(kind) == "create-only" for kind in child.kinds):
                 renewed = ", but for new random values" if child.rotation is not None else ""
                 notes.append(f"not changed after its creation{renewed}")
         if child.for_each:

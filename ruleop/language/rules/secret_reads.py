@@ -69,8 +69,7 @@ def secrecy_of(
         read = {
             part.key
             for part in its_parts
-            if part.key not in BODY_KEYS
-            and any(exposes(reference, secrets) for reference in part.compiled.references)
+            if part.key not in BODY_KEYS and any(exposes(reference, secrets) for reference in part.compiled.references)
         }
         reads = bool(slots or read)
         words = frozenset(word for part in its_parts for word in _words(part, library)) if reads else frozenset()

@@ -220,10 +220,14 @@ PORTS = "[{name: http, containerPort: 8080}, {containerPort: 9090}]"
 )  # fmt: skip
 def test_a_port_of_a_service_that_its_pods_do_not_name_is_reported(target: str, ports: str, warned: bool) -> None:
     workload = (
-        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: '{{ metadata.name }}'}\nspec:\n"
-        "  selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n    spec:\n"
-        f"      containers:\n      - name: a\n        image: 'b:1'\n        ports: {ports}\n"
-    ).replace("\n    {{ spec.pod", "\n      {{ spec.pod").replace("\n    init", "\n      init")
+        (
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: '{{ metadata.name }}'}\nspec:\n"
+            "  selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n    spec:\n"
+            f"      containers:\n      - name: a\n        image: 'b:1'\n        ports: {ports}\n"
+        )
+        .replace("\n    {{ spec.pod", "\n      {{ spec.pod")
+        .replace("\n    init", "\n      init")
+    )
     service = SERVICE.replace("SELECTOR", "{app: web}").replace("{port: 80}", f"{{port: 80, targetPort: {target}}}")
     children = "children:\n  web: {template: web.yaml}\n  service: {template: service.yaml}\n"
     everything = said(watch(children), {"templates/web.yaml": workload, "templates/service.yaml": service})
