@@ -211,7 +211,8 @@ def prepare(
     project: Project, resource: Object, before: Object | None = None, *, now: str = EPOCH
 ) -> tuple[dict[str, Any], list[SchemaFinding]]:
     """The custom resource as the API server would store it, and why it would reject it (`dropped` has lost fields).
-    `before` is the custom resource that it updates. `now`: when it was created, if it does not say that.
+    `before` is the custom resource that it updates. `now`: when it was created, if it does not say that. It is in the
+    version in which the rules read it, as conversions change nothing else.
 
     If there are findings, the returned resource is only good for reports.
     """
@@ -223,9 +224,22 @@ def prepare(
     if version is not None:
         kept = default(prune(resource, version.schema), version.schema)
         findings = rejections(kept, version.schema, before)
+        read = watched_kind(project, kind) or kind
+        if read != kind and (version := _version(project, read)) is not None:
+            kept = default(prune({**kept, "apiVersion": read.api_version}, version.schema), version.schema)
     stored = _as_stored(kept, namespaced=_is_namespaced(project, kind), now=now)
     stored["metadata"].setdefault("generation", 1)
     return stored, findings
+
+
+def watched_kind(project: Project, kind: Kind) -> Kind | None:
+    """The kind in the version in which the rules read it: its own, or that of a rule if the CRD serves both. None if no
+    rule watches it."""
+    watched = [rule.kind for rule in project.rules if rule.kind.versionless == kind.versionless]
+    if not watched or kind in watched:
+        return kind if watched else None
+    version = _version(project, kind)
+    return watched[0] if version is not None and version.served else None
 
 
 def with_defaults(project: Project, resource: Object) -> Object:

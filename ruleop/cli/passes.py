@@ -13,7 +13,17 @@ import orjson
 
 from ruleop.authoring.checking.inferred_definitions import with_definitions
 from ruleop.authoring.checking.refused_objects import with_violations
-from ruleop.authoring.offline import EPOCH, OfflineKinds, as_live, dropped, identified, named_like, prepare, undecided
+from ruleop.authoring.offline import (
+    EPOCH,
+    OfflineKinds,
+    as_live,
+    dropped,
+    identified,
+    named_like,
+    prepare,
+    undecided,
+    watched_kind,
+)
 from ruleop.authoring.report import ResourceView, as_document, counted, excerpt, mistake
 from ruleop.cli import finding_formats as found
 from ruleop.cli.loading import load_with_sources, read_documents
@@ -233,7 +243,7 @@ def watched_documents(project: Project, documents: list[Document]) -> list[Docum
     taken, others = [], []
     for document in documents:
         kind = Kind.of(document.data)
-        if kind in watched:
+        if watched_kind(project, kind) is not None:
             taken.append(document)
         elif any(each.kind == kind.kind for each in watched):
             meant = ", ".join(sorted(each.api_version for each in watched if each.kind == kind.kind))

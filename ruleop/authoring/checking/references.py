@@ -374,6 +374,8 @@ _SET_BY_CONTROLLERS: Final = frozenset(
     }
 )
 """Labels that Pods have without being in a template."""
+_INIT: Final[FieldPath] = ("initContainers",)
+_PORT_NAME: Final[FieldPath] = ("containers", 0, "ports", 0, "name")
 _END: Final = frozenset({"Job", "CronJob"})
 """Kinds whose Pods serve nothing: a rule of these alone selects the Pods of others."""
 
@@ -389,6 +391,7 @@ class _Required(NamedTuple):
 class _Pods:
     child: str
     labels: KnownMembers
+    ports: frozenset[KnownName]  # the names of the ports of their containers
     end: bool
 
 
@@ -400,11 +403,17 @@ def check_selectors(names: KnownNames, own: Provided, provided: Sequence[Provide
             continue
         for body in names.sources.bodies(part):
             required = _required(body, part, names)
-            if required and not any(
-                all(_has(key, each, pods.labels) for key, each in required.items())
+            if not required:
+                continue
+            selected = [
+                pods
                 for others in provided
                 for pods in others.pods
-            ):
+                if all(_has(key, each, pods.labels) for key, each in required.items())
+            ]
+            if selected:
+                _check_target_ports(body, part, names, selected, findings)
+            else:
                 _report(required, body.kind.versionless, own.pods, findings)
 
 
@@ -421,11 +430,26 @@ def _add_pods(found: Provided, names: KnownNames) -> None:
                 labels = names.of_members(body, (*template, "metadata", "labels"), part)
                 labels.is_open |= is_partial
                 child = part.child.id if part.child is not None else ""
-                found.pods.append(_Pods(child, labels, body.kind.kind in _END))
+                ports = frozenset({ANY}) if is_partial else _ports_of(body, (*template, "spec"), part, names)
+                found.pods.append(_Pods(child, labels, ports, body.kind.kind in _END))
     for entry in names.sources.watch.draft.observed.values():
         table = entry.value
         if table is not None and table.kind is not None:
             found.may_be_others |= pod_template(GroupKind(table.group.text, table.kind.text)) is not None
+
+
+def _ports_of(body: Body, spec: FieldPath, part: RulePart, names: KnownNames) -> frozenset[KnownName]:
+    """The names of the ports of a Pod's containers; any, where ports may be among what is printed."""
+    found = set()
+    for each in body.fields:
+        below = each.path[len(spec) :]
+        if each.path[: len(spec)] != spec[: len(each.path)] or below[:1] not in ((), ("containers",), _INIT):
+            continue
+        if len(below) == len(_PORT_NAME) and (below[2], below[4]) == (_PORT_NAME[2], _PORT_NAME[4]):
+            found.add(names.of_field(each, part))
+        elif (len(below) < len(_PORT_NAME) and below[2:3] in ((), ("ports",)) and any(each.slots)) or "*" in below:
+            found.add(ANY)
+    return frozenset(found)
 
 
 # -- labels that a selector requires -----------------------------------------------------------------------------------
@@ -473,6 +497,24 @@ def _has(key: str, required: _Required, labels: KnownMembers) -> bool:
     if key not in labels.known:
         return labels.is_open or key in _SET_BY_CONTROLLERS
     return not required.values or any(may_be(value, labels.known[key]) for value in required.values)
+
+
+# -- ports of Services -------------------------------------------------------------------------------------------------
+
+
+def _check_target_ports(
+    body: Body, part: RulePart, names: KnownNames, selected: Sequence[_Pods], findings: Findings
+) -> None:
+    """Reports a port of a Service that has the name of no port of its Pods: it has no endpoints."""
+    known = {port for pods in selected for port in pods.ports}
+    for each in body.fields if body.kind.versionless == _SERVICE else ():
+        if each.path[:2] != ("spec", "ports") or each.path[3:] != ("targetPort",) or isinstance(each.value, int):
+            continue
+        name = names.of_field(each, part)
+        if not any(may_be(name, port) for port in known):
+            hint = did_you_mean(text_of(name), [text_of(port) for port in known])
+            message = f'the Pods of "{selected[0].child}" have no port named {shown(name)}{hint}'
+            findings.warning("missing-reference", message, each.site)
 
 
 # -- selectors of no Pods ----------------------------------------------------------------------------------------------

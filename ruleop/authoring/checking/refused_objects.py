@@ -25,6 +25,7 @@ from ruleop.authoring.offline import (
     prepare,
     rejections,
     undecided,
+    watched_kind,
 )
 from ruleop.errors import Site
 from ruleop.files import read_inside, why_unreadable
@@ -403,18 +404,19 @@ def check_examples(loaded: Loaded, texts: Mapping[str, str], findings: Findings)
         findings.take(mistakes, "example")
         documents += found
     kinds = OfflineKinds(loaded.project)
-    watched = {rule.kind for rule in loaded.project.rules}
     versions = {rule.kind.versionless: rule.kind for rule in loaded.project.rules}
+    watched, others = [], []
     for each in documents:
         kind = Kind.of(each.data)
-        if kind.versionless in versions and kind not in watched:
+        if watched_kind(loaded.project, kind) is not None:
+            watched.append(each)
+            continue
+        if kind.versionless in versions:
             message = f"{kind.kind} is watched in {versions[kind.versionless].api_version}, not in {kind.api_version}"
             findings.mistake("example", message, each.site(("apiVersion",)))
-    others = [each.data for each in documents if Kind.of(each.data) not in watched and _has_name(each.data)]
-    live = as_live(others, kinds)
-    stored = [
-        (each, _stored(each, live, kinds, loaded, findings)) for each in documents if Kind.of(each.data) in watched
-    ]
+        others.append(each.data)
+    live = as_live([each for each in others if _has_name(each)], kinds)
+    stored = [(each, _stored(each, live, kinds, loaded, findings)) for each in watched]
     taken = [(document, resource) for document, resource in stored if resource is not None]
     objects = FixedObjects([*live, *(resource for _, resource in taken)])
     observed = Observed(objects, kinds, now=EPOCH, seed=b"")

@@ -19,7 +19,7 @@ from ruleop.authoring.generate.graph import kinds_of, written_names
 from ruleop.authoring.scaffold import instance, rules_text
 from ruleop.kubernetes.crd import parse_crd
 from ruleop.kubernetes.kinds import Kind
-from ruleop.language.rules import Findings, ItemEnd, Patched
+from ruleop.language.rules import Findings, ItemEnd, Once, Patched, Scheduled
 from ruleop.language.rules.keys.simple_schema import IMMUTABLE_RULE
 from ruleop.language.templates import syntax
 from ruleop.language.templates.resource_reader import read_resources
@@ -318,7 +318,8 @@ class _Page:
             yield "### Rules\n"
             yield "A resource that breaks one is not ready, with the reason Invalid. Its objects stay as they are.\n"
             yield "".join(
-                f"- {self._code(each.rule)} must hold: {prose(each.message.source).rstrip('.')}.\n" for each in found
+                f"- {self._code(each.rule, end=',')} must hold: {prose(each.message.source).rstrip('.')}.\n"
+                for each in found
             )
 
     def _objects(self) -> Iterator[str]:
@@ -339,8 +340,15 @@ class _Page:
             case Patched(target=target):
                 which = "all that match its selector" if target.many else "it"
                 notes.append(f"not created or deleted: only fields of {which} are set, until the resource is deleted")
+            case Once(request=request):
+                notes.append(f"made once for each {code(request.source)}")
+            case Scheduled(text=text):
+                notes.append(f"made at each time of the schedule {code(text.source)}")
             case _ if child.final:
                 notes.append("made when the resource is deleted")
+            case _ if all(child.strategy_for(kind) == "create-only" for kind in child.kinds):
+                renewed = ", but for new random values" if child.rotation is not None else ""
+                notes.append(f"not changed after its creation{renewed}")
         if child.for_each:
             loops = (f"each {code(loop.name)} in {code(loop.over.source)}" for loop in child.for_each)
             notes.append(f"one for {' and '.join(loops)}")
@@ -361,15 +369,15 @@ class _Page:
 
         return _LET.sub(replaced, text)
 
-    def _code(self, expression: Expression) -> str:
-        """The expression, and what the names in it are that are only in the rules."""
+    def _code(self, expression: Expression, end: str = "") -> str:
+        """The expression, and what the names in it are that are only in the rules, with this end."""
         lets = {name: tree.only for watch in self.watches for name, tree in watch.rule.let.items()}
         named = [
             f"{code(name)} is {code(only.quotation)}"
             for name, only in lets.items()
             if name in expression.names and only is not None
         ]
-        return code(expression.source) + (f", where {' and '.join(named)}," if named else "")
+        return code(expression.source) + (f", where {' and '.join(named)}{end}" if named else "")
 
     def _deletion(self) -> Iterator[str]:
         children = [child for watch in self.watches for child in watch.rule.every_child]

@@ -272,7 +272,7 @@ CHECKS: Final = (
     Check(
         "RO507",
         "missing-reference",
-        "A child refers to an object or a key that nothing provides",
+        "A child refers to an object, a key or a port that nothing provides",
         "Correct the name, observe the object, add the key, or mark a Pod's reference as `optional: true`",
     ),
     Check(

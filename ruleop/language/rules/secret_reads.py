@@ -66,14 +66,15 @@ def secrecy_of(
                 if part.key in BODY_KEYS
             )
         )
-        reads = bool(slots) or any(
-            exposes(reference, secrets)
+        read = {
+            part.key
             for part in its_parts
-            if part.key not in BODY_KEYS
-            for reference in part.compiled.references
-        )
+            if part.key not in BODY_KEYS and any(exposes(reference, secrets) for reference in part.compiled.references)
+        }
+        reads = bool(slots or read)
         words = frozenset(word for part in its_parts for word in _words(part, library)) if reads else frozenset()
-        found[child.id] = Secrecy(child.id in secrets.many or bool(slots), reads, slots, words)
+        holds = child.id in secrets.many or bool(slots)
+        found[child.id] = Secrecy(holds=holds, reads=reads, loops="forEach" in read, slots=slots, words=words)
     return found
 
 

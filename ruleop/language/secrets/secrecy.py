@@ -35,6 +35,7 @@ class Secrecy:
 
     holds: bool = False  # the objects may contain data of a Secret: the API server may quote it
     reads: bool = False  # the templates and expressions read such data or generate it: their errors may quote it
+    loops: bool = False  # the items of `forEach` may contain such data, and so their names
     slots: frozenset[SlotPlace] = frozenset()  # those of the body whose values come from Secrets
     words: frozenset[str] = frozenset()  # of the text of a child that reads a Secret: any other may be a Secret's
 

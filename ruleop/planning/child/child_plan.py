@@ -53,7 +53,7 @@ from ruleop.planning.model.marks import OWNER, claim_on
 from ruleop.planning.model.observed import Served
 from ruleop.planning.model.rule_permissions import Granting, denied_write
 from ruleop.planning.rendering.child_field_sites import field_site
-from ruleop.planning.rendering.desired import Desired, is_enabled, merge_strategy, source_of, wait_for
+from ruleop.planning.rendering.desired import Desired, is_enabled, source_of, wait_for
 from ruleop.planning.rendering.items import items_of
 from ruleop.planning.rendering.scope import without_server_noise
 from ruleop.planning.rendering.unplanned import ChildFails, ChildWaits, Unlisted, Unread
@@ -412,7 +412,7 @@ class ChildPlan(ABC):
             if applied is None or (applied.action is not None and live is not None):
                 live = self.context.scope.objects.get(desired.key, version=desired.kind.version)
             owned = live is not None and (applied is not None or claim_on(live, desired.key, self.context.owner).owned)
-            if merge_strategy(self.child, desired.kind) == "create-only" or (applied is None and owned):
+            if self.child.strategy_for(desired.kind) == "create-only" or (applied is None and owned):
                 result = live if owned else None
             found.append(without_server_noise(result) if result is not None else None)
         return found

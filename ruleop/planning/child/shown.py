@@ -139,7 +139,7 @@ def item_names(children: Children) -> dict[ObjectKey, str]:
     found: dict[ObjectKey, str] = {}
     for child_plan in children.plans.values():
         child = child_plan.child
-        if not child.for_each or isinstance(child.form, Given) or child.secrecy.reads:
+        if not child.for_each or isinstance(child.form, Given) or child.secrecy.loops:
             continue
         names = {each.desired.key: name_of(child, each.desired.names) for each in child_plan.objects}
         for each in children.existing if child.ended_by else ():

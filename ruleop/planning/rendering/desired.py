@@ -101,13 +101,6 @@ def source_of(child: Child) -> str:
     return child.body.site.path if isinstance(child.body, TextTemplate) else str(child.body.site)
 
 
-def merge_strategy(child: Child, kind: Kind) -> str:
-    """The child's merge strategy. The default for a Job is create-only, because a running Job is immutable."""
-    if child.apply.strategy is not None:
-        return child.apply.strategy
-    return "create-only" if (kind.group, kind.kind) == ("batch", "Job") else "merge"
-
-
 def is_enabled(when: Expression, names: Mapping[str, Any]) -> bool:
     """The value of `when`. Raises ChildWaits while a value that it reads is missing."""
     try:

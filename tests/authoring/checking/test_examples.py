@@ -3,6 +3,7 @@
 import pytest
 
 from tests.cli.conftest import SITE, project, ruleop
+from tests.folders import write_files
 
 __all__ = ["project", "ruleop"]
 
@@ -79,6 +80,46 @@ def test_an_example_in_another_version_is_an_error(project, ruleop):
     assert said(ruleop) == [
         "examples/site.yaml:1:1: error[RO506]: Site is watched in example.com/v1, not in example.com/v2"
     ]
+
+
+SCHEMA = """\
+- group: example.com
+  version: v1
+  kind: Site
+  schema:
+    spec: {page: string, size: integer | default=1}
+    versions:
+      v1alpha1: {served: SERVED, spec: {page: string, size: integer | default=1}}
+  children:
+    config:
+      object:
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {name: "{{ metadata.name }}"}
+        data: {page: "{{ spec.page | default('') }}", version: "{{ cr.apiVersion }}", size: "{{ spec.size | string }}"}
+"""
+OLD = "apiVersion: example.com/v1alpha1\nkind: Site\nmetadata: {name: old}\nspec: {page: hello}\n"
+
+
+def test_a_resource_in_another_served_version_is_read_in_the_version_of_its_rule(tmp_path, ruleop, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_files(tmp_path, {"watches.yaml": SCHEMA.replace("SERVED", "true"), "examples/old.yaml": OLD})
+    assert said(ruleop) == []
+    rendered = ruleop("render", "-f", "examples/old.yaml")
+    assert rendered.status == 0
+    assert "version: example.com/v1\n" in rendered.out
+    assert 'size: "1"\n' in rendered.out
+    (tmp_path / "examples/old.yaml").write_text(OLD.replace("hello", "3"), "utf-8")
+    assert said(ruleop) == ["examples/old.yaml:4:8: error[RO506]: spec.page: must be a string, not 3"]
+    assert ruleop("plan", "-f", "examples/old.yaml").status == 1
+
+
+def test_a_resource_in_a_version_that_is_not_served_is_an_error(tmp_path, ruleop, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_files(tmp_path, {"watches.yaml": SCHEMA.replace("SERVED", "false"), "examples/old.yaml": OLD})
+    message = "Site is watched in example.com/v1, not in example.com/v1alpha1"
+    assert said(ruleop) == [f"examples/old.yaml:1:1: error[RO506]: {message}"]
+    assert message in ruleop("plan", "-f", "examples/old.yaml").err
 
 
 def test_other_objects_exist_already(project, ruleop):

@@ -166,6 +166,25 @@ def test_items_of_each_loop_need_different_names():
     assert names("name: '{{ metadata.name }}-{{ index }}'", child=child) == []
 
 
+def test_a_template_in_a_constant_namespace_is_outside_of_its_resources():
+    def found(namespace: str, body: str = "") -> list[str]:
+        text = (
+            f"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{{{ metadata.name }}}}\n  namespace: {namespace}\n"
+        )
+        watches = watch(f"{body}\nchildren:\n  a:\n    template: a.yaml")
+        return [each for each in said(watches, {"templates/a.yaml": text}) if each.startswith("RO501")]
+
+    (only,) = found("kube-system")
+    assert only == (
+        'RO501 templates/a.yaml:5:14: warning: the child "a" is in the namespace kube-system, whatever that of its CR '
+        "is: set `reach: cluster` in the watch to allow that"
+    )
+    assert found("shop", body="namespaces: [shop]") == []
+    assert found("shop", body="reach: cluster") == []
+    assert found("{{ metadata.namespace }}") == []
+    assert found("{{ spec.namespace }}") == []
+
+
 def test_items_may_differ_in_their_namespace():
     child = "forEach: spec.names\n    as: each"
     found = names(

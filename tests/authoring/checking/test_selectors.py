@@ -191,3 +191,50 @@ def test_literals_that_the_api_server_refuses_are_reported_once() -> None:
     files = {"templates/web.yaml": WORKLOAD.format(kind="Deployment", selector="{a: b}", labels="{a: c}")}
     (only,) = said(watch("children: {web: {template: web.yaml}}"), files)
     assert only.startswith("RO406")
+
+
+PORTS = "[{name: http, containerPort: 8080}, {containerPort: 9090}]"
+
+
+@pytest.mark.parametrize(
+    ("target", "ports", "warned"),
+    [
+        ("htpp", PORTS, True),
+        ("htpp", "[]", True),
+        ("'{{ metadata.name }}'", PORTS, True),
+        ("http", PORTS, False),
+        ("9090", PORTS, False),
+        ("7070", PORTS, False),  # a program may listen on a port that its container does not name
+        ("'{{ spec.port }}'", PORTS, False),
+        ("http", "[{name: '{{ spec.port }}', containerPort: 8080}]", False),
+        ("web", "{{ spec.ports }}", False),
+        ("web", "[{ {{ spec.port }} }]", False),
+        ("web", "\n        {% for each in spec.ports %}\n        - {name: {{ each.name }}, containerPort: 80}\n        {% endfor %}", False),
+        ("web", "\n        - {name: http, containerPort: 80}\n        {{ spec.ports }}", False),
+        ("web", "\n        - {name: http, containerPort: 80}\n      {{ spec.sidecars }}", False),
+        ("web", "\n        - {name: http, containerPort: 80}\n      - {{ spec.sidecar }}", False),
+        ("web", "\n        {% if spec.web %}\n        - {name: web, containerPort: 80}\n        {% endif %}", False),
+        ("web", "[]\n    {{ spec.pod }}", False),
+        ("web", "[]\n    initContainers: [{name: b, restartPolicy: Always, ports: [{name: web, containerPort: 1}]}]", False),
+    ],
+)  # fmt: skip
+def test_a_port_of_a_service_that_its_pods_do_not_name_is_reported(target: str, ports: str, warned: bool) -> None:
+    workload = (
+        (
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: '{{ metadata.name }}'}\nspec:\n"
+            "  selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n    spec:\n"
+            f"      containers:\n      - name: a\n        image: 'b:1'\n        ports: {ports}\n"
+        )
+        .replace("\n    {{ spec.pod", "\n      {{ spec.pod")
+        .replace("\n    init", "\n      init")
+    )
+    service = SERVICE.replace("SELECTOR", "{app: web}").replace("{port: 80}", f"{{port: 80, targetPort: {target}}}")
+    children = "children:\n  web: {template: web.yaml}\n  service: {template: service.yaml}\n"
+    everything = said(watch(children), {"templates/web.yaml": workload, "templates/service.yaml": service})
+    shown = [each for each in everything if each.startswith("RO507")]
+    assert not [each for each in everything if each.startswith("RO1")]
+    assert bool(shown) == warned
+    if target == "htpp" and ports == PORTS:
+        assert shown == [
+            'RO507 templates/service.yaml:6:34: warning: the Pods of "web" have no port named htpp (did you mean http?)'
+        ]

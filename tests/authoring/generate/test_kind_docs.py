@@ -130,6 +130,50 @@ def test_objects_have_their_names_and_when_they_are_made() -> None:
     assert row(text, "`leave`")[4] == "made when one of `copies` is to be deleted, which waits until it is ready"
 
 
+KEPT = """\
+- group: example.com
+  version: v1
+  kind: Site
+  let: {size: "{{ spec.size }}"}
+  schema: {spec: {size: integer | default=1, backupAt: string | required=true}}
+  children:
+    password:
+      when: size > 1
+      apply: {strategy: create-only}
+      object: {apiVersion: v1, kind: Secret, metadata: {name: "{{ metadata.name }}"}}
+    session:
+      apply: {strategy: create-only}
+      rotateEvery: 90d
+      object:
+        apiVersion: v1
+        kind: Secret
+        metadata: {name: "{{ metadata.name }}-session"}
+        stringData: {key: "{{ random_password(24) }}"}
+    migrate:
+      once: "{{ size }}"
+      object: JOB
+    backup:
+      schedule: "{{ spec.backupAt }}"
+      object: JOB
+    scan:
+      object: JOB
+"""
+JOB = """
+        apiVersion: batch/v1
+        kind: Job
+        metadata: {name: "{{ metadata.name }}-job"}
+        spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: "a:1"}]}}}"""
+
+
+def test_objects_that_are_made_once_or_never_changed_have_a_note() -> None:
+    text = docs(KEPT.replace(" JOB", JOB))
+    assert row(text, "`password`")[3:] == ["`size > 1`, where `size` is `spec.size`", "not changed after its creation"]
+    assert row(text, "`session`")[4] == "not changed after its creation, but for new random values"
+    assert row(text, "`migrate`")[4] == "made once for each `{{ size }}`"
+    assert row(text, "`backup`")[4] == "made at each time of the schedule `{{ spec.backupAt }}`"
+    assert row(text, "`scan`")[4] == "not changed after its creation"
+
+
 def test_objects_that_stay_after_a_deletion_are_named() -> None:
     text = docs()
     assert "\n- `config` (ConfigMap)\n" in text

@@ -64,6 +64,34 @@ def test_a_failure_names_the_items(tmp_path: Path) -> None:
     assert "the rule has no child acess (did you mean access?)" in shown(tmp_path, wrong)
 
 
+def test_a_secret_of_random_values_is_named_by_its_item(tmp_path: Path) -> None:
+    make(tmp_path)
+    children = """\
+  children:
+    access:
+      forEach: spec.jobs
+      apply: {strategy: create-only}
+      object:
+        apiVersion: v1
+        kind: Secret
+        metadata: {name: "{{ metadata.name }}-{{ item }}"}
+        stringData: {password: "{{ random_password(24) }}"}
+"""
+    (tmp_path / "watches.yaml").write_text(WATCHES[: WATCHES.index("  children:")] + children, "utf-8")
+    case = """\
+- name: passwords are made and taken
+  resource: site.yaml
+  set: {spec: {jobs: [joe, ann]}}
+  expect:
+    actions: ["create access[joe]", "create access[ann]"]
+    children: {"access[joe]": {kind: Secret}}
+  then:
+    - resource: {spec: {jobs: [ann]}}
+      expect: {actions: ["delete access[joe]"]}
+"""
+    assert shown(tmp_path, case) == ""
+
+
 @pytest.mark.slow
 def test_an_operator_in_a_cluster_has_the_same_names(tmp_path: Path) -> None:
     make(tmp_path)

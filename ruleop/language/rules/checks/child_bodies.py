@@ -160,7 +160,7 @@ def check_bodies(draft: Draft, crds: Iterable[CustomResourceDefinition], library
         if (patch := child.table.patch) is not None and patch.selector is not None:  # else the body has its namespace
             _check_place(draft, patch, f'the child "{child.id}"', child.site, custom, findings)
         _check_given(child, custom, findings)
-        _check_template(child, library, findings)
+        _check_template(draft, child, library, findings)
         _check_namespace(draft, child.table.namespace, f'the child "{child.id}"', findings)
     for entry in draft.observed.values():
         if (table := entry.value) is None:
@@ -228,12 +228,17 @@ def _check_object(draft: Draft, child: ChildDraft, library: Library, findings: F
     _check_bodies(bodies, findings, are_named=not is_selected, may_omit=False)
     if child.table.patch is not None:
         _check_patch(child, child.table.patch, node, findings)
-    namespaces = (member(body.document, "metadata", "namespace") for body in bodies)
-    for namespace in {each.site: each for each in namespaces if isinstance(each, Scalar)}.values():
+    for namespace in _namespaces(bodies):
         text = as_written(namespace.pieces) if namespace.pieces else str(namespace.value)
         if not _is_allowed_namespace(draft, text):
             message = f'the child "{child.id}" may be in another namespace than its CR: {_REACH}'
             findings.mistake("reach", message, namespace.site)
+
+
+def _namespaces(bodies: Iterable[Body]) -> Iterable[Scalar]:
+    """The values of metadata.namespace in bodies, each once."""
+    found = (member(body.document, "metadata", "namespace") for body in bodies)
+    return {each.site: each for each in found if isinstance(each, Scalar)}.values()
 
 
 def _check_given(child: ChildDraft, custom: Mapping[GroupKind, bool], findings: Findings) -> None:
@@ -304,7 +309,7 @@ def _check_patch(child: ChildDraft, patch: PatchTable, node: YamlNode, findings:
         findings.mistake("wrong-value", message, spec.key_sites["finalizers"])
 
 
-def _check_template(child: ChildDraft, library: Library, findings: Findings) -> None:
+def _check_template(draft: Draft, child: ChildDraft, library: Library, findings: Findings) -> None:
     """Checks what a template file renders with any values: the fields of its bodies that are literal text."""
     if child.table.template is None:
         return
@@ -317,6 +322,12 @@ def _check_template(child: ChildDraft, library: Library, findings: Findings) -> 
         for node in _without(bodies, key):
             findings.mistake("missing-key", f"this document has no {key}, which every object needs", node.site)
     _check_bodies(bodies, findings)
+    for namespace in _namespaces(bodies):
+        # An expression may be a local name of the template for the CR's namespace; and all CRs may be in this one.
+        text = namespace.value
+        if isinstance(text, str) and text and not _is_allowed_namespace(draft, text):
+            message = f'the child "{child.id}" is in the namespace {text}, whatever that of its CR is: {_REACH}'
+            findings.warning("reach", message, namespace.site)
 
 
 def _variants(bodies: Iterable[Body]) -> frozenset[int]:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from ruleop.errors import Site
 from ruleop.kubernetes.builtin.table import builtin_resource
-from ruleop.language.rules.keys.parsed import JOBS, REFERENCE
+from ruleop.language.rules.keys.model import JOBS
+from ruleop.language.rules.keys.parsed import REFERENCE
 from ruleop.language.rules.scopes import metadata_slots, possible_in, written
 from ruleop.language.templates import Expression, RuleErrors, TextTemplate, syntax
 from ruleop.language.templates.bodies.body import BodyMembers, member

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 from ruleop.kubernetes.cron import is_zone, times_problem
 from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.schema import FORMATS
-from ruleop.language.rules.keys.model import parse_duration
-from ruleop.language.rules.keys.parsed import JOBS
+from ruleop.language.rules.keys.model import JOBS, parse_duration
 from ruleop.language.rules.scopes import metadata_slots, written
 from ruleop.language.templates import NONDETERMINISTIC, TIME_FUNCTIONS, syntax
 from ruleop.language.templates.compile import is_made, origins_of, slots_from

@@ -64,6 +64,7 @@ REFUSED_METADATA: Mapping[str, str] = MappingProxyType(
 # -- rules -------------------------------------------------------------------------------------------------------------
 
 Strategy = Literal["merge", "server-side", "create-only"]
+JOBS = ("batch", "Job")
 EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -207,6 +208,12 @@ class Child:
     optional: bool = False
     inputs: Inputs = field(default_factory=Inputs)
     secrecy: Secrecy = PUBLIC
+
+    def strategy_for(self, kind: Kind) -> Strategy:
+        """The strategy for its objects of a kind. The default for a Job is create-only: a running Job is immutable."""
+        if self.apply.strategy is not None:
+            return self.apply.strategy
+        return "create-only" if kind.versionless == JOBS else "merge"
 
     @property
     def has_items(self) -> bool:

@@ -18,6 +18,7 @@ from ruleop.files import is_utf8
 from ruleop.kubernetes.builtin.table import builtin_resource
 from ruleop.kubernetes.kinds import JSON, GroupKind, Kind
 from ruleop.language.rules.findings import Findings
+from ruleop.language.rules.keys.model import JOBS
 from ruleop.language.rules.keys.tables import TableOf
 from ruleop.language.rules.keys.value_types import NamedEntry, Word, wrong_type
 from ruleop.language.rules.keys.watches_yaml import (
@@ -187,8 +188,6 @@ def chain_of(table: ObserveTable, owner: Kind) -> tuple[Kind, ...] | None:
 
 
 # -- drafts ------------------------------------------------------------------------------------------------------------
-
-JOBS = ("batch", "Job")
 
 
 @dataclass(frozen=True, slots=True)

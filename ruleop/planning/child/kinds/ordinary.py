@@ -41,7 +41,7 @@ from ruleop.planning.child.existing import guarded, is_of_release, marks_of_helm
 from ruleop.planning.model.actions import Create, Delete, Failure, Patch, Read, ServerSideApply
 from ruleop.planning.model.marks import APPLIED, ITEM, MANAGED_BY, OWNER, RULEOP, annotations_of, claim_on
 from ruleop.planning.model.observed import Served
-from ruleop.planning.rendering.desired import Desired, Unrendered, kept_reference, merge_strategy, render, with_marks
+from ruleop.planning.rendering.desired import Desired, Unrendered, kept_reference, render, with_marks
 from ruleop.planning.rendering.items import recorded
 from ruleop.planning.rendering.randomness import rotated
 from ruleop.planning.rendering.unplanned import Unread, child_error
@@ -110,7 +110,7 @@ class OrdinaryPlan(ChildPlan):
         if references and not adopting and context.settled.is_still_in_sync(child, desired.key, live):
             return Applied(live, in_sync=True)
         reference = kept_reference(live, owner, observed.kinds) if references else None
-        if merge_strategy(child, desired.kind) != "create-only":
+        if child.strategy_for(desired.kind) != "create-only":
             return self._update(desired, live, reference, adopting=adopting)
         marked = self._update_marks(desired, live, reference, adopting=adopting)
         return self._rotate(desired, live, marked) if desired.rotated and not adopting else marked
@@ -119,7 +119,7 @@ class OrdinaryPlan(ChildPlan):
         """A create, also with strategy server-side: an apply would adopt an object that was created in the
         meantime."""
         marked = self._normalised(desired, with_marks(desired, self.context.owner, reference=reference, managed=True))
-        strategy, fields = merge_strategy(self.child, desired.kind), NO_FIELDS
+        strategy, fields = self.child.strategy_for(desired.kind), NO_FIELDS
         if strategy != "create-only":
             try:
                 fields = create_fields(marked, _shape_of(desired), ignore=self._ignored_paths(desired))
@@ -177,7 +177,7 @@ class OrdinaryPlan(ChildPlan):
         )
         if merged.object is live and is_recorded:
             return Applied(live, in_sync=True)
-        result, strategy = merged.object, merge_strategy(child, desired.kind)
+        result, strategy = merged.object, child.strategy_for(desired.kind)
         if not is_recorded:
             result = _with_record(result, self._record_text(desired, merged.fields, strategy))
         failed = history.failure(desired.key)
