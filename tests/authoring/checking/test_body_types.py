@@ -228,6 +228,21 @@ def test_a_mistake_has_its_line_and_column() -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("spec: ^{replicas: {{ spec.size }}}", "spec.selector is required"),
+        ("spec: {strategy: ^[{{ strategy }}]}", "spec.strategy must be a mapping"),
+        ("spec: {minReadySeconds: ^paused, paused: {{ paused }}}", "spec.minReadySeconds must be an integer"),
+    ],
+)
+def test_a_mistake_in_what_is_written_out_is_where_it_begins(line: str, message: str) -> None:
+    """And not at a slot that has the same word."""
+    watch = "let: {strategy: '{{ spec.image }}', paused: '{{ spec.debug }}'}\nchildren: {body: {template: body.yaml}}"
+    body = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n" + line.replace("^", "") + "\n"
+    assert {each.site.column for each in findings(watch, body=body) if message in each.message} == {line.index("^") + 1}
+
+
+@pytest.mark.parametrize(
     "expression",
     [
         "[spec.image][0].colour",

@@ -219,7 +219,7 @@ class Conformance:
             if below is None or (not node.builtin and below.schema.get("default") is not None):
                 continue
             message = f"{f'{path}.{name}' if path else name} is required by the schema of {self.kind}"
-            self._add(TypeProblem("invalid-literal", message, body.site, (last_name(path),)), path, place)
+            self._add(TypeProblem("invalid-literal", message, body.site), path, place)
 
     def _items(self, body: Items, node: SchemaNode | None, path: str) -> None:
         if self._is_refused(body, "list", node, path):
@@ -236,7 +236,7 @@ class Conformance:
         if node is None or kind in node.kinds:
             return False
         message = f"{path} must be {describe(node.kinds - {'null'})}, not {describe([kind])}"
-        self._add(TypeProblem("invalid-literal", message, body.site, (last_name(path),)), f"{last_name(path)}={kind}")
+        self._add(TypeProblem("invalid-literal", message, body.site), f"{last_name(path)}={kind}")
         return True
 
     # -- values --------------------------------------------------------------------------------------------------------
@@ -248,11 +248,7 @@ class Conformance:
         self._visit(body.site, anchor)
         message = literal_problem(body.value, node) if node is not None else ""
         if message:
-            shown = str(body.value).lower() if isinstance(body.value, bool) else str(body.value)
-            problem = TypeProblem(
-                "invalid-literal", f"{path} {message}", body.site, (f'"{shown}"', shown, last_name(path))
-            )
-            self._add(problem, anchor)
+            self._add(TypeProblem("invalid-literal", f"{path} {message}", body.site), anchor)
 
     def _text(self, body: Scalar, node: SchemaNode | None, path: str) -> None:
         slots, is_single = self.types.slots(body), body.only is not None
