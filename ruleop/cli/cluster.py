@@ -14,7 +14,7 @@ from ruleop.cli.run import collect_garbage_seldom, on_end_signal
 from ruleop.cli.terminal import print_lines
 from ruleop.errors import RuleopError
 from ruleop.files import read_named
-from ruleop.language.templates import read_yaml
+from ruleop.language.templates.resource_reader import read_resources
 from ruleop.localcluster import Fault, LocalCluster
 
 
@@ -52,7 +52,7 @@ def command(port: int, kubeconfig: str, state: str, faults_file: str) -> int:
 
 def _faults(path: Path) -> list[Fault]:
     try:
-        documents, mistakes = read_yaml(read_named(path).decode(), str(path))
+        documents, mistakes = read_resources(read_named(path).decode("utf-8-sig"), str(path))
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from None
     if mistakes:
