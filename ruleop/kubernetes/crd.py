@@ -72,7 +72,6 @@ _TYPED: Final[tuple[tuple[Callable[[Any], bool], str, tuple[str, ...]], ...]] = 
     )),
     (_is_names, "a list of names", ("required", "x-kubernetes-list-map-keys")),
     (partial(is_type, name="array"), "a list", ("enum",)),
-    (_is_rules, "a list of rules such as {rule: self.a < self.b}", ("x-kubernetes-validations",)),
 )  # fmt: skip
 _TESTS: Final = {keyword: (test, words) for test, words, keywords in _TYPED for keyword in keywords}
 _IN_A_RULE: Final = {
@@ -113,11 +112,13 @@ class SchemaForm:
                 self.findings.append(SchemaFinding(path, "must be one schema, not a list of them"))
             else:
                 self._has_form(False, _A_SCHEMA, value, path)
+        elif keyword == "x-kubernetes-validations":
+            if self._has_form(_is_rules(value), "a list of rules such as {rule: self.a < self.b}", value, path):
+                yield [self._rule(each, (*path, index)) for index, each in enumerate(value)]
         elif keyword in _TESTS:
             test, words = _TESTS[keyword]
             if self._has_form(test(value), words, value, path):
-                is_of_rules = keyword == "x-kubernetes-validations"
-                yield [self._rule(each, (*path, index)) for index, each in enumerate(value)] if is_of_rules else value
+                yield value
         else:
             yield value
 

@@ -19,11 +19,9 @@ from tests.cluster.test_examples import APP
 
 pytestmark = pytest.mark.usefixtures("app_kind")
 
+# Memcacheds too: the definition that another test made may be on its way out of the server.
 PERMISSIONS = Permissions(
-    [
-        "apps.myapp.k8s.io",
-        "memcacheds.cache.example.com",
-    ],  # another test's Memcached may be on its way out of the server
+    ["apps.myapp.k8s.io", "memcacheds.cache.example.com"],
     ["deployments.apps", "services"],
     ["pods"],
     definitions=False,

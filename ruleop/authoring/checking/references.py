@@ -374,8 +374,7 @@ _SET_BY_CONTROLLERS: Final = frozenset(
     }
 )
 """Labels that Pods have without being in a template."""
-_INIT: Final[FieldPath] = ("initContainers",)
-_PORT_NAME: Final[FieldPath] = ("containers", 0, "ports", 0, "name")
+_CONTAINERS: Final[frozenset[FieldPath]] = frozenset({(), ("containers",), ("initContainers",)})
 _END: Final = frozenset({"Job", "CronJob"})
 """Kinds whose Pods serve nothing: a rule of these alone selects the Pods of others."""
 
@@ -443,12 +442,15 @@ def _ports_of(body: Body, spec: FieldPath, part: RulePart, names: KnownNames) ->
     found = set()
     for each in body.fields:
         below = each.path[len(spec) :]
-        if each.path[: len(spec)] != spec[: len(each.path)] or below[:1] not in ((), ("containers",), _INIT):
+        if each.path[: len(spec)] != spec[: len(each.path)] or below[:1] not in _CONTAINERS:
             continue
-        if len(below) == len(_PORT_NAME) and (below[2], below[4]) == (_PORT_NAME[2], _PORT_NAME[4]):
-            found.add(names.of_field(each, part))
-        elif (len(below) < len(_PORT_NAME) and below[2:3] in ((), ("ports",)) and any(each.slots)) or "*" in below:
-            found.add(ANY)
+        match below[1:]:
+            case (_, "ports", _, "name"):
+                found.add(names.of_field(each, part))
+            case () | (_,) | (_, "ports") | (_, "ports", _) if any(each.slots):
+                found.add(ANY)
+            case within if "*" in within:
+                found.add(ANY)
     return frozenset(found)
 
 

@@ -214,19 +214,15 @@ PORTS = "[{name: http, containerPort: 8080}, {containerPort: 9090}]"
         ("web", "\n        - {name: http, containerPort: 80}\n      {{ spec.sidecars }}", False),
         ("web", "\n        - {name: http, containerPort: 80}\n      - {{ spec.sidecar }}", False),
         ("web", "\n        {% if spec.web %}\n        - {name: web, containerPort: 80}\n        {% endif %}", False),
-        ("web", "[]\n    {{ spec.pod }}", False),
-        ("web", "[]\n    initContainers: [{name: b, restartPolicy: Always, ports: [{name: web, containerPort: 1}]}]", False),
+        ("web", "[]\n      {{ spec.pod }}", False),
+        ("web", "[]\n      initContainers: [{name: b, restartPolicy: Always, ports: [{name: web, containerPort: 1}]}]", False),
     ],
 )  # fmt: skip
 def test_a_port_of_a_service_that_its_pods_do_not_name_is_reported(target: str, ports: str, warned: bool) -> None:
     workload = (
-        (
-            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: '{{ metadata.name }}'}\nspec:\n"
-            "  selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n    spec:\n"
-            f"      containers:\n      - name: a\n        image: 'b:1'\n        ports: {ports}\n"
-        )
-        .replace("\n    {{ spec.pod", "\n      {{ spec.pod")
-        .replace("\n    init", "\n      init")
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: '{{ metadata.name }}'}\nspec:\n"
+        "  selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n    spec:\n"
+        f"      containers:\n      - name: a\n        image: 'b:1'\n        ports: {ports}\n"
     )
     service = SERVICE.replace("SELECTOR", "{app: web}").replace("{port: 80}", f"{{port: 80, targetPort: {target}}}")
     children = "children:\n  web: {template: web.yaml}\n  service: {template: service.yaml}\n"
