@@ -92,6 +92,13 @@ schema:
 >> watches.yaml:8:25: the field "size" is not the same in v1, which is stored: objects would lose it
 >> watches.yaml:8:53: the field "old" is not the same in v1, which is stored: objects would lose it
 
+== a mistake in a field of one version: what the field is, nobody knows
+schema:
+  spec: {size: integer}
+  versions:
+    v1alpha1: {spec: {size: integer | mini=3}}
+>> watches.yaml:7:43: unknown marker "mini"
+
 == a mapping that may be fields or JSON Schema
 schema:
   spec:

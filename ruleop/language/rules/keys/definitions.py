@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.crd import API_VERSION, CustomResourceDefinition, parse_crd, schema_at
 from ruleop.kubernetes.schema import subschemas
+from ruleop.language.rules.findings import Findings
 from ruleop.language.rules.keys.schema_keys import FieldReader, OtherVersionTable, with_empty_default
 from ruleop.language.status_limits import WRITTEN
 from ruleop.nearest import did_you_mean_quoted
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     from ruleop.errors import Site
     from ruleop.kubernetes.schema import FieldPath, Schema
-    from ruleop.language.rules.findings import Findings
     from ruleop.language.rules.keys.parsed import Draft
     from ruleop.language.rules.keys.schema_keys import CelRuleTable, ColumnTable, SchemaTable
     from ruleop.language.rules.keys.simple_schema import Resolve
@@ -151,12 +151,14 @@ class _Builder:
     ) -> None:
         self.draft, self.table, self.findings, self.inferred = draft, table, findings, inferred
         types = {entry.name: entry.value for entry in table.types if entry.value is not None}
-        self.reader = FieldReader(types, findings, api_type)
+        self.fields = Findings(findings.files)
+        self.reader = FieldReader(types, self.fields, api_type)
 
     def built(self) -> Definition:
         table, kind = self.table, self.draft.kind.kind
         self.reader.read_types()
         versions = [self._version(part, index) for index, part in enumerate(self._parts())]
+        self.findings.add_all_of(self.fields)
         self._check_fields(versions)
         names: dict[str, Any] = {
             "kind": kind,
@@ -181,6 +183,7 @@ class _Builder:
         for version in versions:
             for below in _uncorrelated(version.schema, ()):
                 self.findings.mistake("wrong-value", _UNCORRELATED, self._site(versions, version, below))
+        for version in versions if not self.fields.failed else ():
             lost = dict(_lost_fields(version.schema, stored.schema, ()))
             for below, name in lost.items():
                 message = f"{name} is not the same in {stored.name}, which is stored: objects would lose it"
