@@ -97,7 +97,7 @@ schema:
   spec: {size: integer}
   versions:
     v1alpha1: {spec: {size: integer | mini=3}}
->> watches.yaml:7:43: unknown marker "mini"
+>> watches.yaml:7:41: unknown marker "mini"
 
 == a mapping that may be fields or JSON Schema
 schema:
