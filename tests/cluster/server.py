@@ -55,7 +55,7 @@ class Client:
         content_type: str = "application/json",
         accept: str = "application/json",
     ) -> Any:
-        """The answer's JSON; raises RefusedError for whatever is not a success."""
+        """The answer's JSON, None without a body; raises RefusedError for whatever is not a success."""
         headers = {**self._headers, "Accept": accept, **({"Content-Type": content_type} if body is not None else {})}
         data = None if body is None else json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
         if time.monotonic() - self._used > IDLE:  # other tests have taken their time, and the server may have closed it
@@ -67,7 +67,7 @@ class Client:
         if response.status >= 300:
             status = json.loads(answer) if answer.startswith(b"{") else {"message": answer.decode()}
             raise RefusedError({**status, "code": response.status})
-        return json.loads(answer)
+        return json.loads(answer) if answer else None
 
     def get(self, path: str, accept: str = "application/json") -> Any:
         return self.send("GET", path, accept=accept)
@@ -98,10 +98,12 @@ class Client:
         return self.send("PATCH", f"{path}?{query}", patch, MERGE)
 
     def schemas(self) -> dict[str, Any]:
-        """The types that the server publishes, by their names."""
+        """The types that the server publishes, by their names. The document of a group whose last kind was deleted is
+        empty for a while."""
         found: dict[str, Any] = {}
         for entry in self.get("/openapi/v3")["paths"].values():
-            found |= (self.get(entry["serverRelativeURL"]).get("components") or {}).get("schemas") or {}
+            document = self.get(entry["serverRelativeURL"]) or {}
+            found |= (document.get("components") or {}).get("schemas") or {}
         return found
 
     def define(self, crd: dict[str, Any], *, is_published: bool = True) -> str:
