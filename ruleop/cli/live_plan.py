@@ -89,7 +89,7 @@ class _LivePlan:
         return prepare_document(self.passes, self.project, document, known, before=live, created=now())
 
     async def _planned(self, resources: Sequence[Object]) -> Passes:
-        for each in await self.planner.plan(resources):
+        async for each in self.planner.passes(resources):
             self.passes.add(await self._asked(each))
         return self.passes
 

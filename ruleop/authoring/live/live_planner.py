@@ -74,7 +74,13 @@ class LivePlanner:
         self.reader, self.kinds, self.operator = cluster.reader, cluster.kinds, cluster.operator
         self.namespace = ""  # that of all custom resources; empty: they may be anywhere
         self.objects = LiveObjects()  # of the last batch
-        self._keys: dict[Kind, set[ObjectKey]] = {}
+        self._keys: dict[tuple[Kind, str], set[ObjectKey]] = {}  # by the namespace, or of all of them
+
+    async def passes(self, resources: Sequence[Object]) -> AsyncIterator[ResourceView]:
+        """The passes of these custom resources, planned batch by batch. Raises ApiError."""
+        for start in range(0, len(resources), BATCH):
+            for each in await self.plan(resources[start : start + BATCH]):
+                yield each
 
     async def plan(self, resources: Iterable[Object]) -> list[ResourceView]:
         """Plans some custom resources, at most `BATCH`. Raises ApiError."""
@@ -245,10 +251,10 @@ class LivePlanner:
         what many custom resources ask for is about to be created."""
         if len(keys) <= SINGLE:
             return set(keys)
-        if kind not in self._keys:
-            is_inside = self.namespace and {key.namespace for key in keys} == {self.namespace}
-            self._keys[kind] = await self.reader.keys(kind, self.namespace if is_inside else "")
-        return self._keys[kind].intersection(keys)
+        namespace = self.namespace if {key.namespace for key in keys} == {self.namespace} else ""
+        if (kind, namespace) not in self._keys:
+            self._keys[kind, namespace] = await self.reader.keys(kind, namespace)
+        return self._keys[kind, namespace].intersection(keys)
 
     async def _read_targets(self, kind: Kind, targets: Sequence[Target], *, patched: bool) -> None:
         """Reads the objects that match any of these. `patched`: those that match none may have fields that are to be

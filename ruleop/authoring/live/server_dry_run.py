@@ -58,7 +58,7 @@ class _NoStores:
 class ServerDryRun:
     cluster: LiveCluster
     planner: LivePlanner
-    created: set[ObjectKey] = field(default_factory=set)  # that plans of this run would create
+    created: set[ObjectKey] = field(default_factory=set)  # Namespaces and CRDs that plans of this run would create
 
     async def ask(self, each: ResourceView) -> ResourceView:
         """The pass with the answers to its writes, and with the problems that the operator would report. The planner
@@ -66,7 +66,8 @@ class ServerDryRun:
         plan, rule = each.plan, each.chosen
         if plan is None or rule is None or not (plan.actions or plan.waits):
             return each
-        self.created |= {action.key for action in plan.actions if isinstance(action, Create)}
+        created = (action.key for action in plan.actions if isinstance(action, Create))
+        self.created |= {key for key in created if key.group_kind in (NAMESPACE, DEFINITION)}
         unasked = await self._unasked(plan, rule)
         answered = await self._asked([one for one in plan.actions if not _is_in(one, unasked)], each.obj, rule, plan)
         refused = {key: failed for answer, key, failed in answered if failed is not None and _is_refusal(failed)}

@@ -11,6 +11,7 @@ from ruleop.authoring.live.reader import connected
 from ruleop.errors import RuleopError
 from ruleop.localcluster import Effect, Fault
 from ruleop.operator.wire.client import requests
+from ruleop.planning.model.marks import PART_OF
 from tests.authoring.live.projects import site
 
 IMAGE = ("templates/web.yaml.j2", "nginx:1.28", "nginx:1.29")
@@ -186,6 +187,44 @@ def test_an_expired_list_is_restarted_and_nothing_is_counted_twice(sites, monkey
     status, out, _ = sites.run("plan", "--live", "--all")
     assert status == 0
     assert out.endswith("10 of 10 would change.\n")
+
+
+@pytest.mark.slow
+def test_files_are_planned_in_batches(sites, monkeypatch):
+    monkeypatch.setattr("ruleop.authoring.live.live_planner.BATCH", 4)
+    sites.write("sites.yaml", "---\n".join(site(f"s{number}") for number in range(10)))
+    status, out, _ = sites.run("plan", "--live", "-f", "sites.yaml")
+    assert (status, out.count("+ create ConfigMap/")) == (0, 10)
+    owners = [each.query["labelSelector"] for each in sites.requests if PART_OF in each.query.get("labelSelector", "")]
+    assert {each.count(",") + 1 for each in owners} == {4, 2}
+
+
+@pytest.mark.slow
+def test_the_custom_resources_of_one_namespace_may_have_objects_in_others(sites):
+    sites.write(
+        "watches.yaml",
+        """\
+- group: example.com
+  version: v1
+  kind: Site
+  reach: cluster
+  observe:
+    own: {version: v1, kind: ConfigMap, name: "{{ metadata.name }}-own"}
+  children:
+    copy:
+      namespace: other
+      object: {apiVersion: v1, kind: ConfigMap, metadata: {name: "{{ own.data.name }}"}}
+""",
+    )
+    for number in range(10):
+        sites.apply(site(f"s{number}"))
+        sites.apply(
+            f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: s{number}-own}}\ndata: {{name: of-{number}}}\n"
+        )
+        sites.apply(f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: of-{number}, namespace: other}}\n")
+    status, out, err = sites.run("plan", "--live", "--all", "-n", "default")
+    assert status == 1, err
+    assert "ConfigMap of-0 in namespace other already exists" in " ".join(out.split())
 
 
 def test_a_kind_that_cannot_be_listed_names_the_permission(sites):
