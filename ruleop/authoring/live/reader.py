@@ -189,7 +189,7 @@ class LiveObjects:
 
     def select(self, query: Query) -> Sequence[Object]:
         known = self._objects.get(Kind(query.kind.group, query.version, query.kind.kind), {})
-        return FixedObjects(filter(None, known.values())).select(query)
+        return query.among(known)
 
     # -- what was read -------------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import field
 from enum import Enum
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from ruleop.kubernetes.kinds import GroupKind, Kind, Object, ObjectKey, owners_of
@@ -91,6 +92,19 @@ class Query(NamedTuple):
     matches: Matches = any_labels
     owner: str = ""  # only those of the owner with this uid
 
+    def among(self, objects: Mapping[ObjectKey, Object | None]) -> list[Object]:
+        """Those of these that it asks for, sorted by their keys. None: the object does not exist."""
+        found = [
+            (key, obj)
+            for key, obj in objects.items()
+            if obj is not None
+            and key.group_kind == self.kind
+            and self.namespace in {None, key.namespace}
+            and self.matches(labels_of(obj))
+            and (not self.owner or self.owner in owners_of(obj["metadata"]))
+        ]
+        return [obj for _, obj in sorted(found, key=itemgetter(0))]
+
 
 class Objects(Protocol):
     """The objects of the cluster that a pass over one CR may read."""
@@ -133,14 +147,7 @@ class FixedObjects:
                 yield obj
 
     def select(self, query: Query) -> Sequence[Object]:
-        return [
-            obj
-            for key, obj in sorted(self._by_key.items())
-            if key.group_kind == query.kind
-            and query.namespace in {None, key.namespace}
-            and query.matches(labels_of(obj))
-            and (not query.owner or query.owner in owners_of(obj["metadata"]))
-        ]
+        return query.among(self._by_key)
 
     def __iter__(self) -> Any:
         return iter(self._by_key.values())
