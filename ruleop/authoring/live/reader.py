@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.errors import RuleopError
@@ -25,6 +26,7 @@ from ruleop.operator.wire.client.requests import ObjectSource
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
 from ruleop.operator.wire.http.access import CredentialsError
 from ruleop.planning import KindInfo, Served
+from ruleop.planning.model.managers import managers_on
 from ruleop.planning.model.marks import PART_OF, names_an_owner
 from ruleop.planning.model.observed import FixedObjects, Query
 
@@ -162,6 +164,7 @@ class LiveObjects:
     def __init__(self) -> None:
         self._objects: dict[Kind, dict[ObjectKey, Object | None]] = {}  # None: does not exist
         self._children: dict[str, list[Object]] = {}
+        self._patched: dict[str, set[ObjectKey]] = defaultdict(set)  # that had fields of an owner when they were read
         self.unread: dict[tuple[Kind, ObjectKey], None] = {}
 
     # -- what planning asks --------------------------------------------------------------------------------------------
@@ -184,8 +187,7 @@ class LiveObjects:
 
     def patched(self, part_of: str) -> Iterable[Object]:
         """The objects with fields of this owner, among those that were read."""
-        known = (obj for objects in self._objects.values() for obj in objects.values())
-        return FixedObjects(filter(None, known)).patched(part_of)
+        return FixedObjects(filter(None, map(self.find, self._patched.get(part_of, ())))).patched(part_of)
 
     def select(self, query: Query) -> Sequence[Object]:
         known = self._objects.get(Kind(query.kind.group, query.version, query.kind.kind), {})
@@ -194,7 +196,10 @@ class LiveObjects:
     # -- what was read -------------------------------------------------------------------------------------------------
 
     def add(self, obj: Object) -> None:
-        self._objects.setdefault(Kind.of(obj), {})[ObjectKey.of(obj)] = obj
+        key = ObjectKey.of(obj)
+        self._objects.setdefault(Kind.of(obj), {})[key] = obj
+        for manager in managers_on(obj):
+            self._patched[manager.part_of].add(key)
 
     def add_child(self, obj: Object) -> None:
         """Adds an object with ruleop's label. As in the operator's cache, it counts only if it names its owner."""
