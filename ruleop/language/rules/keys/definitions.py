@@ -151,14 +151,13 @@ class _Builder:
     ) -> None:
         self.draft, self.table, self.findings, self.inferred = draft, table, findings, inferred
         types = {entry.name: entry.value for entry in table.types if entry.value is not None}
-        self.fields = Findings(findings.files)
-        self.reader = FieldReader(types, self.fields, api_type)
+        self.reader = FieldReader(types, Findings(findings.files), api_type)
 
     def built(self) -> Definition:
         table, kind = self.table, self.draft.kind.kind
         self.reader.read_types()
         versions = [self._version(part, index) for index, part in enumerate(self._parts())]
-        self.findings.add_all_of(self.fields)
+        self.findings.add_all_of(self.reader.findings)
         self._check_fields(versions)
         names: dict[str, Any] = {
             "kind": kind,
@@ -183,7 +182,7 @@ class _Builder:
         for version in versions:
             for below in _uncorrelated(version.schema, ()):
                 self.findings.mistake("wrong-value", _UNCORRELATED, self._site(versions, version, below))
-        for version in versions if not self.fields.failed else ():
+        for version in versions if not self.reader.findings.failed else ():
             lost = dict(_lost_fields(version.schema, stored.schema, ()))
             for below, name in lost.items():
                 message = f"{name} is not the same in {stored.name}, which is stored: objects would lose it"
